@@ -60,6 +60,7 @@ struct Walk {
   int folder;
   uint64_t before_ns;        // what changed later is recent
   uint64_t deadline_ns = 0;  // of a walk that removes: CLOCK_MONOTONIC
+  bool made = false;         // it removes what is made of dumps; else these
   uint32_t entries = 0, ours = 0;
   uint64_t changed = 0, bytes = 0;
   bool in_use = false, late = false;
@@ -76,13 +77,20 @@ uint64_t bytes_on_disk(const struct stat& info) {
   return static_cast<uint64_t>(info.st_blocks) * 512;
 }
 
+// A report or a trace in a run's folder, as gpuprof names it.
+bool is_made_of_ours(int folder, const char* name, struct stat& info) {
+  return is_made_of_run(name) && stat_at(folder, name, info) && info.st_uid == ::geteuid() &&
+         S_ISREG(info.st_mode);
+}
+
 bool look_at_entry(const char* name, void* context) {
   Walk& walk = *static_cast<Walk*>(context);
-  RunFile file;
+  RunFile file{};
   struct stat info {};
   if (++walk.entries > kMostRunFiles) return true;
-  if (!is_of_ours(walk.folder, name, file, info)) return false;
-  ++walk.ours;
+  const bool ours = is_of_ours(walk.folder, name, file, info);
+  if (!ours && !is_made_of_ours(walk.folder, name, info)) return false;
+  walk.ours += ours;  // what is made of them makes no run
   walk.bytes += bytes_on_disk(info);
   walk.changed = std::max(walk.changed, changed_ns(info));
   // Not asked of each folder of the output: only of one that is about to go.
@@ -107,8 +115,9 @@ bool remove_entry(const char* name, void* context) {
   // Also where this process was stopped meanwhile, and others have stopped waiting for the lock.
   walk.late = monotonic_ns() > walk.deadline_ns;
   if (walk.late || ++walk.entries > kMostRunFiles) return true;
-  if (!is_of_ours(walk.folder, name, file, info)) return false;
-  if (changed_ns(info) > walk.before_ns || is_alive(file)) return false;
+  const bool goes = walk.made ? is_made_of_ours(walk.folder, name, info)
+                              : is_of_ours(walk.folder, name, file, info) && !is_alive(file);
+  if (!goes || changed_ns(info) > walk.before_ns) return false;
   if (S_ISLNK(info.st_mode)) remove_linked_ring(name, walk.removed);
   if (::unlinkat(walk.folder, name, 0) != 0) return false;
   ++walk.removed.files;
@@ -122,14 +131,17 @@ Removal remove_files(int folder, uint64_t before_ns, uint64_t budget_ns, Removed
   any_entry(folder, look_at_entry, &look);
   if (look.in_use || look.entries > kMostRunFiles) return Removal::kept;
   const uint64_t deadline_ns = monotonic_ns() + budget_ns;
-  for (bool any = look.ours > 0; any;) {
-    Walk walk{folder, before_ns, deadline_ns};
-    ::lseek(folder, 0, SEEK_SET);
-    any_entry(folder, remove_entry, &walk);
-    removed.files += walk.removed.files;
-    removed.bytes += walk.removed.bytes;
-    if (walk.late) return Removal::part;
-    any = walk.removed.files > 0;
+  // What is made of dumps goes first: without these nobody would know the folder for a run.
+  for (const bool made : {true, false}) {
+    for (bool any = look.ours > 0; any;) {
+      Walk walk{folder, before_ns, deadline_ns, made};
+      ::lseek(folder, 0, SEEK_SET);
+      any_entry(folder, remove_entry, &walk);
+      removed.files += walk.removed.files;
+      removed.bytes += walk.removed.bytes;
+      if (walk.late) return Removal::part;
+      any = walk.removed.files > 0;
+    }
   }
   return monotonic_ns() > deadline_ns ? Removal::part : Removal::done;
 }

@@ -44,6 +44,17 @@ bool drop_kind(std::string_view& name, RunFileKind& kind) {
          (drop_number(name, "_w", window) || drop_number(name, "_early", window));
 }
 
+// <host>_r<rank>_<pid>_<begun>
+bool drop_process(std::string_view name, RunFile& file) {
+  uint64_t pid = 0, rank = 0;
+  if (!drop_number(name, "_", file.begun_ns) || !drop_number(name, "_", pid) ||
+      !drop_number(name, "_r", rank)) {
+    return false;
+  }
+  file.pid = static_cast<uint32_t>(pid);
+  return !name.empty() && pid > 0 && pid <= INT32_MAX;
+}
+
 }  // namespace
 
 bool parse_run_file(std::string_view name, RunFile& file) {
@@ -52,13 +63,24 @@ bool parse_run_file(std::string_view name, RunFile& file) {
     file.kind = RunFileKind::control;
     return true;
   }
-  uint64_t pid = 0, rank = 0;
-  if (!drop_kind(name, file.kind) || !drop_number(name, "_", file.begun_ns) ||
-      !drop_number(name, "_", pid) || !drop_number(name, "_r", rank)) {
-    return false;
+  return drop_kind(name, file.kind) && drop_process(name, file);
+}
+
+// The suffixes: kExporters (formats/exporters.cpp), without those of folders.
+bool is_made_of_run(std::string_view name) {
+  RunFile dump;
+  if (name == "report.html" || name == "report.json") return true;
+  std::string_view page = name;
+  if (drop_suffix(page, ".html")) return parse_run_file(page, dump);
+  for (const std::string_view suffix : {".pftrace", ".speedscope.json", ".json", ".pickle"}) {
+    std::string_view stem = name;
+    if (!drop_suffix(stem, suffix)) continue;
+    uint64_t number = 0;
+    return stem == "trace" ||
+           ((drop_number(stem, "_w", number) || drop_number(stem, "_early", number)) &&
+            drop_process(stem, dump));
   }
-  file.pid = static_cast<uint32_t>(pid);
-  return !name.empty() && pid > 0 && pid <= INT32_MAX;
+  return false;
 }
 
 void format_utc_start(time_t started, char (&out)[kUtcStartBytes]) {

@@ -24,6 +24,10 @@ struct RunFile {
 // False: no name that gpuprof gives to a file.
 bool parse_run_file(std::string_view name, RunFile& file);
 
+// Whether it is the name that `report`, `open` or `convert` give by themselves to a file which they
+// make of a run, or of a dump of it. Others may give such names, too.
+bool is_made_of_run(std::string_view name);
+
 // A run that neither GPUPROF_RUN nor a job names is called <UTC start>-<pid> of the process that
 // started its own.
 inline constexpr size_t kUtcStartBytes = 17;  // 20260131T235959Z, and a null

@@ -64,6 +64,23 @@ TEST(RunFiles, AreKnownByTheirNames) {
   }
 }
 
+TEST(RunFiles, WhatIsMadeOfThemIsKnownByItsName) {
+  for (const char* const name :
+       {"report.html", "report.json", "trace.pftrace", "trace.json", "trace.speedscope.json",
+        "trace.pickle", "h_r0_12_99_w0.gpuprof.html", "h_r0_12_99_w0.pftrace",
+        "h_r0_12_99_early3.json", "h_r0_12_99_w12.speedscope.json", "h_r0_12_99_w0.pickle"}) {
+    EXPECT_TRUE(is_made_of_run(name)) << name;
+    RunFile file;
+    EXPECT_FALSE(parse_run_file(name, file)) << name << " alone makes no run";
+  }
+  for (const char* const name :
+       {"", "index.html", "report.htm", "my-report.html", "trace.kineto", "trace.json.gz",
+        "trace.txt", "h_r0_12_99.pftrace", "h_r0_12_w0.pftrace", "h_r0_12_99_w0.html",
+        "r0_12_99_w0.json", "report.md"}) {
+    EXPECT_FALSE(is_made_of_run(name)) << name;
+  }
+}
+
 TEST(RunFiles, FoldersWithoutAnotherNameTellWhoStartedTheRun) {
   char name[64];
   format_started_run(1'800'000'000, 4194304, name, sizeof name);
@@ -189,6 +206,34 @@ TEST_F(RemoveRunTest, TakesAwayAnOldRunWithItsFolder) {
   EXPECT_FALSE(fs::exists(folder_ + "/run"));
   EXPECT_EQ(removed_.files, 4u);
   EXPECT_EQ(removed_.bytes, run.bytes);
+}
+
+TEST_F(RemoveRunTest, TakesWhatWasMadeOfItAway) {
+  make("run/report.html", 30 * kMinute);
+  make("run/h_r0_12_99_w0.pftrace");
+  RunEntry run = entry("run", 0, 0);
+  ASSERT_TRUE(look_at_run(above_, run));
+  EXPECT_EQ(run.changed_ns, now_ns_ - 30 * kMinute);
+  EXPECT_GE(run.bytes, 6 * 5000u);
+  EXPECT_EQ(remove(), Removal::done);
+  EXPECT_FALSE(fs::exists(folder_ + "/run"));
+  EXPECT_EQ(removed_.files, 6u);
+}
+
+TEST_F(RemoveRunTest, LeavesAFolderThatIsNoRunThoughItHasAReport) {
+  for (const auto& each : fs::directory_iterator(folder_ + "/run")) fs::remove(each);
+  make("run/report.html");
+  make("run/trace.json");
+  RunEntry run = entry("run", 0, 0);
+  EXPECT_FALSE(look_at_run(above_, run));
+  remove();
+  EXPECT_EQ(left(), "report.html trace.json ");
+}
+
+TEST_F(RemoveRunTest, KeepsARunWhoseReportWasMadeJustNow) {
+  make("run/report.html", kRecentNs / 2);
+  EXPECT_EQ(remove(), Removal::kept);
+  EXPECT_EQ(left(), all_ + "report.html ");
 }
 
 TEST_F(RemoveRunTest, LeavesWhatIsNotOurs) {
