@@ -19,7 +19,7 @@
 namespace gpuprof {
 namespace {
 
-LogLevel g_level = LogLevel::warn;
+LogLevel g_level = LogLevel::info;
 int g_rank = -1;
 bool g_informs = true;
 
@@ -68,11 +68,7 @@ void log_set(LogLevel level, int rank, bool informs) {
 }
 
 void log_line(LogLevel level, const char* format, ...) {
-  // The closing line of a run is information that a user always wants; `error` and `warn` silence
-  // more.
-  const LogLevel shown = g_level < LogLevel::info ? LogLevel::info : g_level;
-  if (level == LogLevel::debug && shown != LogLevel::debug) return;
-  if (g_level == LogLevel::error && level != LogLevel::error) return;
+  if (level > g_level) return;
   if (level >= LogLevel::info && !g_informs) return;
   if (g_host.stderr_was_closed) return;
   const ErrnoGuard keep_errno;

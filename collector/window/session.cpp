@@ -91,7 +91,7 @@ bool configure() {
   s.pid = current_pid();
   keep_environment();
   s.place = find_job_place(kept_environment());
-  log_set(LogLevel::warn, s.place.rank, s.place.local_rank <= 0);
+  log_set(LogLevel::info, s.place.rank, s.place.local_rank <= 0);
   s.settings = new (s.settings_memory) Settings;
   SettingError error;
   if (!s.settings->load_all(kept_environment(), error, s.loads_data ? nullptr : warn_unknown,

@@ -235,6 +235,17 @@ def test_armed_and_the_whole_program_exclude_each_other(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("level, said", [("error", 0), ("warn", 0), ("info", 1), (None, 1)])
+def test_what_is_said_by_level(level, said, tmp_path):
+    """Of a run in which all goes well the closing line; of one in which something is wrong what that is, from `warn` on."""
+    settings = {"GPUPROF_OUTPUT": tmp_path / "out", **({"GPUPROF_LOG": level} if level else {}), **harness.WHOLE_RUN}
+    run = harness.run(PROGRAM, harness.preloaded(**settings))
+    assert_unharmed(run)
+    assert len(run.err.splitlines()) == said, run.err
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_SCRATCH="/nonexistent/folder", **settings))
+    assert (len(run.err.splitlines()) > said) == (level != "error"), run.err
+
+
 @pytest.mark.parametrize("ranks, speaks", [("9", True), ("9,10", True), ("all", False), ("8-9", False), ("8,10", False)])
 def test_the_first_selected_rank_of_a_host_speaks(ranks, speaks, tmp_path):
     """Rank 9 is the second of its host, after rank 8."""

@@ -80,7 +80,7 @@ TEST(Settings, defaults) {
   EXPECT_EQ(activities_text(config.activities),
             "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor,samples");
   EXPECT_EQ(config.buffer_mb, 64u);
-  EXPECT_EQ(config.log, LogLevel::warn);
+  EXPECT_EQ(config.log, LogLevel::info);
   EXPECT_TRUE(config.rank_selected);
   EXPECT_STREQ(config.output, "gpuprof-out");
   EXPECT_STREQ(config.run, "");
