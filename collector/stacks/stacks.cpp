@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/stacks/stacks.h"
 
+#include <cstring>
+
 #include "collector/base/fork.h"
 #include "collector/base/idle.h"
 #include "collector/base/log.h"
@@ -32,6 +34,37 @@ bool stacks_are_wanted() {
     if (every != 0) return true;
   }
   return activity_on(Activity::heap) || activity_on(Activity::samples_native);
+}
+
+namespace {
+// Whether calls of a kind leave records, which stacks belong to. In a captured graph launches have
+// stacks in any case.
+bool is_recorded(StackKind kind) {
+  switch (kind) {
+    case StackKind::launch: return activity_on(Activity::api);
+    case StackKind::sync: return activity_on(Activity::sync);
+    case StackKind::alloc: return activity_on(Activity::alloc) || session().config.memory;
+    case StackKind::nccl: return activity_on(Activity::nccl);
+    case StackKind::count: break;
+  }
+  return true;
+}
+}  // namespace
+
+void warn_of_calls_without_stacks() {
+  constexpr const char* kNeeds[] = {"api", "sync", "alloc", "nccl"};  // by StackKind
+  static_assert(sizeof kNeeds / sizeof kNeeds[0] == kStackKindCount);
+  const Session& s = session();
+  const char* const asked = s.settings->text(Setting::stacks);
+  if (std::strcmp(asked, "preset") == 0) return;
+  for (size_t i = 0; i < kStackKindCount; ++i) {
+    const auto kind = static_cast<StackKind>(i);
+    if (s.config.stack_every[i] == 0 || is_recorded(kind)) continue;
+    log_line(LogLevel::warn,
+             "GPUPROF_STACKS=%s gives no stacks of %s: the activity %s is not recorded; add it to "
+             "GPUPROF_ACTIVITIES",
+             asked, stack_kind_name(kind), kNeeds[i]);
+  }
 }
 
 void prepare_stacks() {

@@ -19,6 +19,9 @@ inline constexpr size_t kMaxStackFrames = 192;
 void prepare_stacks();
 bool stacks_are_wanted();  // by the settings
 bool stacks_are_on();
+// Says which calls GPUPROF_STACKS names in vain, since the activities leave them out. Once, when
+// the settings are read.
+void warn_of_calls_without_stacks();
 // Whether calls of this row are to have stacks.
 bool stack_wanted(const ApiRow& row);
 // A window begins: of each kind its first call has a stack, then one in N.

@@ -25,6 +25,7 @@
 #include "collector/record/collector.h"
 #include "collector/record/ring.h"
 #include "collector/samples/data_worker.h"
+#include "collector/stacks/stacks.h"
 #include "collector/steps/kernel_steps.h"
 #include "collector/steps/period_steps.h"
 #include "collector/window/drain.h"
@@ -107,6 +108,7 @@ bool configure() {
     say_left_out();
     return false;
   }
+  warn_of_calls_without_stacks();
   const bool armed = s.config.mode == Mode::armed;
   s.tracker.start(s.config.step, g_host.process_start_ticks, armed);
   if (s.config.step.source == StepSource::kernel) compile_kernel_pattern(s.config.step.name);

@@ -15,6 +15,8 @@ constexpr const char* kActivityNames[kActivityCount] = {
     "alloc", "nvtx",           "op",      "op:shapes", "module", "tensor", "samples", "malloc",
     "nvml",  "samples:native", "sync:gpu"};
 
+constexpr std::string_view kStackNames[kStackKindCount] = {"launch", "sync", "alloc", "nccl"};
+
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
 
 constexpr uint64_t kDefaultHeapInterval = 512 << 10, kMostHeapIntervalKib = 1 << 20;
@@ -198,6 +200,11 @@ const char* activity_name(Activity activity) {
   return index < kActivityCount ? kActivityNames[index] : "";
 }
 
+const char* stack_kind_name(StackKind kind) {
+  const size_t index = static_cast<size_t>(kind);
+  return index < kStackKindCount ? kStackNames[index].data() : "";
+}
+
 bool read_mode(std::string_view text, Mode& mode, Reason& reason) {
   if (text == "on") return mode = Mode::on, true;
   if (text == "armed") return mode = Mode::armed, true;
@@ -249,7 +256,6 @@ bool read_preset(std::string_view text, Config& config, Reason& reason) {
 }
 
 bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reason& reason) {
-  constexpr std::string_view kNames[kStackKindCount] = {"launch", "sync", "alloc", "nccl"};
   if (text.empty() || text == "preset") return true;
   uint32_t result[kStackKindCount] = {};
   ListReader items(text);
@@ -258,7 +264,7 @@ bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reas
     const std::string_view name = trim(take_until(count, ':'));
     const bool has_count = name.size() < item.size();
     size_t kind = 0;
-    while (kind < kStackKindCount && name != kNames[kind]) ++kind;
+    while (kind < kStackKindCount && name != kStackNames[kind]) ++kind;
     if (kind == kStackKindCount) {
       explain(reason).add_quoted(name, 40).add(
           " has no stacks; allowed are launch, sync, alloc, nccl, as in launch:10,nccl "

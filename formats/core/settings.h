@@ -66,6 +66,7 @@ const char* activity_name(Activity activity);
 // Calls that can have a native stack recorded; the names are those of GPUPROF_STACKS.
 enum class StackKind : uint8_t { launch, sync, alloc, nccl, count };
 inline constexpr size_t kStackKindCount = static_cast<size_t>(StackKind::count);
+const char* stack_kind_name(StackKind kind);
 
 // In the order in which `auto` prefers them; kernel, period and time it does not take of itself.
 enum class StepSource : uint8_t {

@@ -246,6 +246,18 @@ def test_what_is_said_by_level(level, said, tmp_path):
     assert (len(run.err.splitlines()) > said) == (level != "error"), run.err
 
 
+@pytest.mark.parametrize("asked, changed, missing", [("launch,nccl", "-api", {"launch": "api"}), ("alloc,sync", "-alloc,-sync", {"alloc": "alloc", "sync": "sync"}),
+                                                     ("launch,sync,alloc,nccl", "preset", {}), ("preset", "-api", {})])
+def test_stacks_of_calls_that_are_not_recorded(asked, changed, missing, tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STACKS=asked, GPUPROF_ACTIVITIES=changed,
+                                                 **harness.WHOLE_RUN))
+    assert_unharmed(run)
+    lines = [line for line in run.err.splitlines() if "GPUPROF_STACKS" in line]
+    assert len(lines) == len(missing), run.err
+    for kind, activity in missing.items():
+        assert any(f"no stacks of {kind}: the activity {activity} is not recorded" in line for line in lines), lines
+
+
 @pytest.mark.parametrize("ranks, speaks", [("9", True), ("9,10", True), ("all", False), ("8-9", False), ("8,10", False)])
 def test_the_first_selected_rank_of_a_host_speaks(ranks, speaks, tmp_path):
     """Rank 9 is the second of its host, after rank 8."""
