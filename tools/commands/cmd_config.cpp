@@ -15,14 +15,36 @@
 namespace gpuprof {
 namespace {
 
-std::string list_activities(uint32_t mask) {
+void add(const std::string& item, std::string& list) {
+  if (!list.empty()) list += ',';
+  list += item;
+}
+
+// With how graphs are timed and how often the heap is sampled.
+std::string name_in_force(Activity activity, const Config& config) {
+  const std::string name = activity_name(activity);
+  if (activity == Activity::heap) return fmt::format("{}:{}", name, config.heap_interval >> 10);
+  if (activity != Activity::graph || config.graph_times == GraphTimes::automatic) return name;
+  return name + (config.graph_times == GraphTimes::whole ? ":trace" : ":node");
+}
+
+std::string list_activities(const Config& config) {
   std::string out;
   for (size_t i = 0; i < kActivityCount; ++i) {
-    if ((mask >> i & 1) == 0) continue;
-    if (!out.empty()) out += ',';
-    out += activity_name(static_cast<Activity>(i));
+    if ((config.activities >> i & 1) == 0) continue;
+    add(name_in_force(static_cast<Activity>(i), config), out);
   }
   return out;
+}
+
+std::string list_stacks(const Config& config) {
+  std::string out;
+  for (size_t i = 0; i < kStackKindCount; ++i) {
+    const uint32_t every = config.stack_every[i];
+    const std::string name = stack_kind_name(static_cast<StackKind>(i));
+    if (every != 0) add(every == 1 ? name : fmt::format("{}:{}", name, every), out);
+  }
+  return out.empty() ? "none" : out;
 }
 
 // The value as the program will use it, where that says more than the text.
@@ -30,7 +52,8 @@ std::string value_in_force(const Settings& settings, const Config& config, Setti
   char text[512];
   switch (id) {
     case Setting::schedule: format_schedule(config.schedule, text, sizeof(text)); return text;
-    case Setting::activities: return list_activities(config.activities);
+    case Setting::activities: return list_activities(config);
+    case Setting::stacks: return list_stacks(config);
     default: return settings.text(id);
   }
 }

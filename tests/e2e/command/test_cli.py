@@ -124,6 +124,21 @@ def test_config_says_where_each_comes_from(tmp_path):
         assert f"{name} = {row['value'] or '(none)'}" in text and row["allowed"] in text
 
 
+@pytest.mark.parametrize("settings, name, value", [
+    ({"GPUPROF_PRESET": "light", "GPUPROF_ACTIVITIES": "+graph:trace,+malloc:64"}, "ACTIVITIES",
+     "step,kernel,memcpy,memset,sync,graph:trace,nccl,malloc:64"),
+    ({"GPUPROF_ACTIVITIES": "graph:node,malloc"}, "ACTIVITIES", "graph:node,malloc:512"),
+    ({}, "STACKS", "none"),
+    ({"GPUPROF_PRESET": "full"}, "STACKS", "launch,sync,alloc,nccl"),
+    ({"GPUPROF_STACKS": "nccl,launch:10"}, "STACKS", "launch:10,nccl"),
+])
+def test_config_prints_lists_as_they_are_in_force(settings, name, value):
+    """Each can be set again as it is printed."""
+    for env in (settings, {f"GPUPROF_{name}": value}):
+        rows = {row["name"]: row for row in json.loads(harness.checked("config", "--format", "json", env=clean_environment(**env)).out)["settings"]}
+        assert rows[f"GPUPROF_{name}"]["value"] == value
+
+
 def test_config_warns_of_unknown_names():
     run = harness.checked("config", env=clean_environment(GPUPROF_SCEDULE="active=1", GPUPROF_TEST_X="1"))
     assert run.err == "gpuprof: warning: GPUPROF_SCEDULE is not a setting; did you mean GPUPROF_SCHEDULE?\n"
