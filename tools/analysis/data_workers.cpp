@@ -137,7 +137,8 @@ LoadingLimit limit_of(const DataLoading& loading) {
   if (100 * loading.starting_us > kMostly * loading.waited_us) return LoadingLimit::starting;
   const double computing = loading.on_cpu_pct + loading.queued_pct;
   if (computing + loading.disk_pct < 100 - kMostly) return LoadingLimit::elsewhere;
-  if (loading.disk_pct > computing) return LoadingLimit::disk;
+  const double slept = 100 - computing - loading.disk_pct;
+  if (loading.disk_pct > computing && loading.disk_pct > slept) return LoadingLimit::disk;
   const bool full = loading.usable_cpus && loading.workers >= loading.usable_cpus;
   return full || loading.queued_pct > loading.on_cpu_pct ? LoadingLimit::cpu
                                                          : LoadingLimit::few_workers;

@@ -46,6 +46,7 @@ TEST(DataWorkers, WhatTakesMostOfTheirTimeIsTheLimit) {
   EXPECT_EQ(limit(10, 17, 42), LoadingLimit::disk);
   EXPECT_EQ(limit(8, 36, 40), LoadingLimit::cpu);  // they sleep in 16 % alone
   EXPECT_EQ(limit(36, 8, 40), LoadingLimit::few_workers);
+  EXPECT_EQ(limit(25, 0, 30), LoadingLimit::few_workers);  // they sleep for longer
   EXPECT_EQ(limit(90, 5, 0), LoadingLimit::few_workers);
   EXPECT_EQ(limit(5, 5, 39), LoadingLimit::elsewhere);
   EXPECT_EQ(limit(0, 1, 0), LoadingLimit::elsewhere);
