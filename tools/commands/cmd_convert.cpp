@@ -191,6 +191,11 @@ void report(const Trace& trace, const fs::path& output, const Exporter& exporter
   put_line("{}: {}{} events in {} step{} of {} process{}", output.string(), size, events, steps,
            steps == 1 ? "" : "s", processes.size(), processes.size() == 1 ? "" : "es");
   put_line("{}: {}", exporter.name, exporter.description);
+  if (exporter.write == write_memory_viz && lacks_segments(trace)) {
+    put_line(
+        "the trace does not tell all segments that blocks lie in: some are made up, where "
+        "blocks touch");
+  }
 }
 
 }  // namespace
@@ -244,11 +249,6 @@ int run_convert(const Command& command, int count, char** arguments) {
     print_note(
         "the trace has sizes of blocks and no addresses (an old PyTorch's): a release is taken "
         "for that of the newest block of its size");
-  }
-  if (exporter.write == write_memory_viz && lacks_segments(input.trace)) {
-    print_note(
-        "the trace does not tell all segments that its blocks lie in: the others are made up, each "
-        "where blocks touch");
   }
   const analysis::LeftOutKinds left_out = analysis::left_out_of(input.trace);
   if (!left_out.kinds.empty()) {
