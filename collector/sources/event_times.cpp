@@ -12,6 +12,7 @@
 #include "collector/base/os.h"
 #include "collector/record/collector.h"
 #include "collector/record/recorder.h"
+#include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/sources/event_contexts.h"
 #include "collector/sources/event_driver.h"
@@ -234,6 +235,7 @@ void read_pairs(const EventDriver& driver, uint16_t place) {
 // To the ring, all whose context has a reading of the clocks behind them.
 void write_work() {
   const GpuBufferScope gpu_buffer;
+  const uint64_t end_ticks = ring()->header->window_end_ticks.load(std::memory_order_acquire);
   size_t kept = 0;
   for (Work& each : g->work) {
     const EventClock& clock = event_context(each.context).clock;
@@ -241,6 +243,8 @@ void write_work() {
       g->work[kept++] = each;
       continue;
     }
+    // Its call was on the way when the window ended, and is none of it.
+    if (end_ticks && each.call_begin >= end_ticks) continue;
     Record* const record = reserve_record();
     if (!record) continue;
     *record = each.record;
@@ -293,6 +297,22 @@ void event_times_collect() { look(true); }
 bool event_times_await() {
   if (!g_ready.load(std::memory_order_relaxed)) return false;
   return g->pool.recorded().size() != 0 || g->work.size() != 0;
+}
+
+uint64_t event_times_left(bool (*is_awaited)(const void* context, uint32_t id),
+                          const void* context) {
+  if (!g_ready.load(std::memory_order_relaxed)) return 0;
+  const uint64_t end_ticks = ring()->header->window_end_ticks.load(std::memory_order_acquire);
+  const auto counts = [&](uint64_t call_begin, uint32_t id) {
+    return !(end_ticks && call_begin >= end_ticks) && !is_awaited(context, id);
+  };
+  uint64_t left = 0;
+  for (const uint32_t number : g->pool.recorded()) {
+    const Record& call = g->pool[number].record;
+    left += counts(call.begin, call.correlation);
+  }
+  for (const Work& each : g->work) left += counts(each.call_begin, each.record.correlation);
+  return left;
 }
 
 void event_times_end() {

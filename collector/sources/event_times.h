@@ -38,6 +38,10 @@ void event_times_tick();
 // At a window's end: the same, with a reading of the clocks as of now.
 void event_times_collect();
 bool event_times_await();  // whether there are times to come
+// At a window's end: how much work is left of which there is no time yet, without what `is_awaited`
+// by its number in any case.
+uint64_t event_times_left(bool (*is_awaited)(const void* context, uint32_t id),
+                          const void* context);
 // All events are destroyed; work that still runs has no time.
 void event_times_end();
 const char* event_times_missing();  // "": nothing is

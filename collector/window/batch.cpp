@@ -193,6 +193,10 @@ WindowCollector::Missing WindowCollector::missing() {
           not_seen(untimed_) + graphs.untimed + perhaps, perhaps};
 }
 
+bool WindowCollector::expects(uint32_t correlation) const {
+  return have_base_ && test(expected_, correlation - base_);
+}
+
 size_t WindowCollector::launches_without_records(uint64_t from, uint64_t before) {
   if (have_gpu_work_) return 0;
   from = std::max(from, begin_ticks_);
@@ -251,7 +255,9 @@ bool WindowCollector::belongs(const Record& record, uint64_t end_ticks) {
     if (!looked_for_first_) look_for_first_call();
     return end_ticks == 0 && first_called_ != 0 && later(record.correlation, first_called_);
   }
-  return record.end > begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks);
+  // Events are recorded around calls in the window alone.
+  const bool called_here = event_times_wanted();
+  return record.end > begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks || called_here);
 }
 
 WindowCollector::Taken& WindowCollector::taken(uint32_t index, const RingChunk& chunk) {

@@ -45,6 +45,8 @@ class WindowCollector final : private NameResolver {
     uint64_t perhaps;  // of these, those that may have some: of graphs with conditional nodes
   };
   Missing missing();
+  // Whether a launch of the window with this number is missing until its GPU record comes.
+  bool expects(uint32_t correlation) const;
   // Launches, copies and sets between these times, if no record of GPU work has come at all; else
   // 0.
   size_t launches_without_records(uint64_t from, uint64_t before);

@@ -40,6 +40,15 @@ constexpr uint64_t kWaitForPerhaps = 50 * kMs;  // for records that there may no
 bool more_gpu_records_come() { return cupti_is_attached() || event_times_await(); }
 bool gpu_records_come() { return cupti_is_attached() || event_times_wanted(); }
 
+// By hooks alone nothing awaits a launch that has no record itself: events know of it.
+uint64_t work_without_call(const Drain& drain) {
+  return event_times_left(
+      [](const void* collector, uint32_t id) {
+        return static_cast<const WindowCollector*>(collector)->expects(id);
+      },
+      &drain.collector);
+}
+
 // Takes records until every launch of the window has its GPU record, 2 s at most.
 void collect_to_the_end(Drain& drain, const Window& window) {
   const bool exiting = drain_is_asked_for(DrainCommand::exit);
@@ -54,11 +63,12 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     event_times_collect();
     drain.collector.collect(drain.file, true, window.end_ticks);
     const WindowCollector::Missing missing = drain.collector.missing();
-    if (!more_gpu_records_come() || (missing.awaited == 0 && missing.perhaps == 0)) break;
+    const uint64_t awaited = missing.awaited + work_without_call(drain);
+    if (!more_gpu_records_come() || (awaited == 0 && missing.perhaps == 0)) break;
     const bool hurry = is_early_window(window.number) && !exiting;
-    const uint64_t longest = missing.awaited == 0 ? kWaitForPerhaps
-                             : hurry              ? kWaitForGpuEarly
-                                                  : kWaitForGpu;
+    const uint64_t longest = awaited == 0 ? kWaitForPerhaps
+                             : hurry      ? kWaitForGpuEarly
+                                          : kWaitForGpu;
     if (monotonic_ns() - begun > longest) {
       // CUPTI keeps a buffer back while work of after the window is in it that still runs. What of
       // it has no times then is not the window's, or has taken too long.
@@ -71,7 +81,7 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   }
   if (!gpu_records_come()) return;
   const WindowCollector::Missing missing = drain.collector.missing();
-  count_loss(Loss::unfinished_gpu, missing.unfinished);
+  count_loss(Loss::unfinished_gpu, missing.unfinished + work_without_call(drain));
   const uint64_t untimed = missing.untimed_graph_launches;
   if (untimed == 0) return;
   count_loss(Loss::graph_untimed, untimed);

@@ -141,3 +141,22 @@ def test_a_lost_context_is_not_waited_for(tmp_path):
     failed = [c["name"] for c in calls if c["t"] == "call" and c["ret"] == 700]
     assert failed.count("cuEventRecord") < 20, "asked again and again"
     assert harness.info(dump)["files"][0]["losses"]["event_untimed"] > 0
+
+
+@pytest.mark.parametrize("kernel_us, complete", [(2500, True), (20000, False)])
+def test_work_of_unrecorded_calls_is_awaited(kernel_us, complete, tmp_path):
+    """`light` records no calls, so nothing but the events tells that work still runs when the window ends."""
+    command = (harness.SIMTRAIN, "--steps", "8", "--sync-every", "100", "--kernel-us", str(kernel_us))
+    _, comparison, info = profile(tmp_path, *command, GPUPROF_GPU_TIMES="events", GPUPROF_PRESET="light",
+                                  GPUPROF_STEP="nvtx:step", GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=3,repeat=1")
+    launched = [c for c in comparison.truth if c["t"] == "call" and "LaunchKernel" in c["name"]
+                and comparison.begin <= c["begin"] < comparison.end]
+    kernels = harness.of_kind(comparison.records, "gpu_kernel")
+    assert len(launched) > 50 and not harness.of_kind(comparison.records, "launch")
+    work = harness.of_kind(comparison.records, "gpu_kernel") + harness.of_kind(comparison.records, "gpu_copy") + harness.of_kind(
+        comparison.records, "gpu_set")
+    others = [c for c in comparison.truth if c["t"] == "call" and truth.kind_of(c["name"]) in ("copy", "set")
+              and comparison.begin <= c["begin"] < comparison.end]
+    assert len(work) + info["losses"].get("unfinished_gpu", 0) == len(launched) + len(others)
+    assert set(info["losses"]) <= {"unfinished_gpu"}
+    assert (len(kernels) == len(launched)) == complete
