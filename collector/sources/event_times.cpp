@@ -37,6 +37,7 @@ struct State {
   EventPool pool;
   PodVector<Work> work;
   PodVector<uint32_t> ended;
+  PodVector<uint32_t> lost;  // numbers of launches that will have no time
 };
 constinit Immortal<State> g;
 std::atomic<bool> g_ready{false};
@@ -182,6 +183,12 @@ void read_clock(const EventDriver& driver, EventContext& context) {
   g_error_ticks = std::max(g_error_ticks, context.clock.error_ticks());
 }
 
+// Once counted here, the launch is none that the window's end misses.
+void lose(uint32_t id) {
+  count_loss(Loss::event_untimed);
+  (void)g->lost.push_back(id);
+}
+
 // Reads the times of a pair whose second event has happened.
 void read_pair(const EventDriver& driver, const EventPair& pair, const EventContext& context) {
   const Record& call = pair.record;
@@ -190,7 +197,7 @@ void read_pair(const EventDriver& driver, const EventPair& pair, const EventCont
   if (!context.has_clock || driver.elapsed(&ms, pair.begin, pair.end) != 0 ||
       !context.clock.device_ns(driver, pair.begin, call.begin, work.record.begin) ||
       !g->work.push_back(work)) {
-    count_loss(Loss::event_untimed);
+    lose(call.correlation);
     return;
   }
   Work& kept = g->work[g->work.size() - 1];
@@ -219,7 +226,7 @@ void read_pairs(const EventDriver& driver, uint16_t place) {
       // After an illegal address, say, "any further CUDA work will return the same error" (CUDA
       // driver API, CUDA_ERROR_ILLEGAL_ADDRESS).
       context.gone = true;
-      count_loss(Loss::event_untimed);
+      lose(pair.record.correlation);
     }
     const uint32_t done = number;
     number = EventPool::kNone;
@@ -245,17 +252,16 @@ void write_work() {
     }
     // Its call was on the way when the window ended, and is none of it.
     if (end_ticks && each.call_begin >= end_ticks) continue;
+    if (!clock.is_known()) {
+      lose(each.record.correlation);
+      continue;
+    }
     Record* const record = reserve_record();
     if (!record) continue;
     *record = each.record;
-    if (clock.is_known()) {
-      // What the stream had to wait for the call itself is none of the work's.
-      record->begin = std::max(clock.to_ticks(each.record.begin), each.call_begin);
-      record->end = std::max(clock.to_ticks(each.record.end), record->begin);
-    } else {
-      record->begin = record->end = 0;
-      record->flags = kFlagNoTime;
-    }
+    // What the stream had to wait for the call itself is none of the work's.
+    record->begin = std::max(clock.to_ticks(each.record.begin), each.call_begin);
+    record->end = std::max(clock.to_ticks(each.record.end), record->begin);
     commit_record(record);
   }
   g->work.truncate(kept);
@@ -299,6 +305,11 @@ bool event_times_await() {
   return g->pool.recorded().size() != 0 || g->work.size() != 0;
 }
 
+void event_times_take_lost(void (*take)(void* context, uint32_t id), void* context) {
+  for (const uint32_t id : g->lost) take(context, id);
+  g->lost.clear();
+}
+
 uint64_t event_times_left(bool (*is_awaited)(const void* context, uint32_t id),
                           const void* context) {
   if (!g_ready.load(std::memory_order_relaxed)) return 0;
@@ -340,6 +351,7 @@ void event_times_end() {
   }
   if (contexts) driver.set_context(nullptr);
   g->work.clear();
+  g->lost.clear();
 }
 
 const char* event_times_missing() { return g_missing; }
@@ -357,6 +369,7 @@ void forget_event_times() {
   g_missing[0] = '\0';
   g->work.release();
   g->ended.release();
+  g->lost.release();
   g->pool.release();
 }
 GPUPROF_FORGET_IN_CHILD(forget_event_times);

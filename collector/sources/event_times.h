@@ -38,6 +38,9 @@ void event_times_tick();
 // At a window's end: the same, with a reading of the clocks as of now.
 void event_times_collect();
 bool event_times_await();  // whether there are times to come
+// Calls `take` with the number of each launch that is counted as untimed though it has one: its GPU
+// record will not come. Each is named once.
+void event_times_take_lost(void (*take)(void* context, uint32_t id), void* context);
 // At a window's end: how much work is left of which there is no time yet, without what `is_awaited`
 // by its number in any case.
 uint64_t event_times_left(bool (*is_awaited)(const void* context, uint32_t id),

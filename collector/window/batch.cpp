@@ -175,6 +175,11 @@ void WindowCollector::note_launch_without_id(const Record& record) {
   expected_without_id_ += records;
 }
 
+// It is counted already, and not missed a second time.
+void WindowCollector::note_lost(uint32_t correlation) {
+  if (in_base(correlation)) set(seen_, correlation - base_);
+}
+
 uint64_t WindowCollector::not_seen(const PodVector<uint64_t>& wanted) const {
   uint64_t count = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -331,6 +336,9 @@ size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ti
   const uint32_t chunks = buffers.header->chunk_count;
   size_t count = 0;
   looked_for_first_ = false;
+  event_times_take_lost(
+      [](void* collector, uint32_t id) { static_cast<WindowCollector*>(collector)->note_lost(id); },
+      this);
   // Host records first: they tell which GPU records belong to the window.
   for (const bool gpu_pass : {false, true}) {
     for (uint32_t i = 0; i < chunks; ++i) {

@@ -79,6 +79,7 @@ class WindowCollector final : private NameResolver {
   bool in_base(uint32_t correlation);
   void note(const Record& record);
   void note_launch(const Record& record, uint32_t bit);
+  void note_lost(uint32_t correlation);
   void note_launch_without_id(const Record& record);
   uint64_t not_seen(const PodVector<uint64_t>& wanted) const;
   void store_function_name(uint64_t function);
