@@ -9,7 +9,7 @@ namespace gpuprof {
 namespace {
 
 constexpr uint64_t kFirstNs = 1000000000000000;  // times of before the first reading are positive
-constexpr uint64_t kLongestNs = 2000000;         // that one reading may take
+constexpr uint64_t kLongestNs = 2000000;         // that a look waits for a reading
 constexpr double kSpanNs = 20e6;
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 
@@ -17,67 +17,67 @@ int64_t to_ns(float ms) {
   return static_cast<int64_t>(static_cast<double>(ms) * 1e6 + (ms < 0 ? -0.5 : 0.5));
 }
 
-// Records `event` in an idle stream and waits until it has happened: `anchor` has our clock's side.
-bool record_and_wait(const EventDriver& driver, void* event, uint64_t stream,
-                     AnchoredClock::Anchor& anchor) {
-  const uint64_t begun_ns = monotonic_ns();
-  const uint64_t before = now_ticks();
-  if (driver.record[0](event, stream) != 0) return false;
-  int result = 0;
-  while ((result = driver.query(event)) == EventDriver::kNotReady) {
-    if (monotonic_ns() - begun_ns > kLongestNs) return false;
-  }
-  const uint64_t after = now_ticks();
-  anchor = {0, before + (after - before) / 2, after - before};
-  return result == 0;
-}
+constexpr uint64_t kUnseen = ~uint64_t{0};  // the width of a reading that was over when looked at
 
 }  // namespace
 
-bool EventClock::begin(const EventDriver& driver, double ticks_per_ns) {
-  if (driver.create_stream(&stream_, kNonBlocking) != 0) return stream_ = 0, false;
-  if (driver.create(&reference_, 0) != 0) reference_ = nullptr;
-  if (driver.create(&next_, 0) != 0) next_ = nullptr;
-  AnchoredClock::Anchor first{};
-  if (!reference_ || !next_ || !record_and_wait(driver, reference_, stream_, first)) {
-    end(driver);
-    return false;
+bool EventClock::prepare(const EventDriver& driver) {
+  if (!stream_ && driver.create_stream(&stream_, kNonBlocking) != 0) stream_ = 0;
+  for (void** const event : {&reference_, &next_}) {
+    if (!*event && driver.create(event, 0) != 0) *event = nullptr;
   }
-  reference_ns_ = kFirstNs;
-  reference_ticks_ = first.ticks;
-  if (!read(driver, first)) {
-    end(driver);
-    return false;
+  return stream_ && reference_ && next_;
+}
+
+// Whether `next_`, recorded now or at an earlier look, has happened: `anchor` has our clock's side.
+// It happened between the last query that did not find it done and the one that did.
+bool EventClock::wait_for_next(const EventDriver& driver, AnchoredClock::Anchor& anchor) {
+  const uint64_t begun_ns = monotonic_ns();
+  uint64_t before = now_ticks();
+  bool seen = !pending_;
+  if (!pending_ && driver.record[0](next_, stream_) != 0) return false;
+  pending_ = true;
+  for (;;) {
+    const uint64_t asked = now_ticks();
+    const int result = driver.query(next_);
+    if (result == 0) break;
+    pending_ = result == EventDriver::kNotReady;
+    if (!pending_ || monotonic_ns() - begun_ns > kLongestNs) return false;
+    before = asked;
+    seen = true;
   }
-  clock_.begin(first, ticks_per_ns);
-  first_ticks_ = first.ticks;
-  ticks_per_ns_ = ticks_per_ns;
+  pending_ = false;
+  const uint64_t after = now_ticks();
+  anchor = {0, before + (after - before) / 2, seen ? after - before : kUnseen};
   return true;
 }
 
 // Of several tries the one that took least.
-bool EventClock::read(const EventDriver& driver, AnchoredClock::Anchor& best) {
-  best = {0, 0, ~uint64_t{0}};
+void EventClock::read(const EventDriver& driver, double ticks_per_ns) {
+  if (!prepare(driver)) return;
+  AnchoredClock::Anchor best{0, 0, kUnseen};
   for (int i = 0; i < 5; ++i) {
     AnchoredClock::Anchor now{};
     float ms = 0;
-    if (!record_and_wait(driver, next_, stream_, now)) break;
-    if (driver.elapsed(&ms, reference_, next_) != 0) break;
-    now.theirs = reference_ns_ + static_cast<uint64_t>(to_ns(ms));
+    if (!wait_for_next(driver, now)) break;
+    if (ready_ && driver.elapsed(&ms, reference_, next_) != 0) break;
+    now.theirs = ready_ ? reference_ns_ + static_cast<uint64_t>(to_ns(ms)) : kFirstNs;
     std::swap(reference_, next_);
+    ready_ = true;
     reference_ns_ = now.theirs;
     reference_ticks_ = now.ticks;
     if (now.width < best.width) best = now;
   }
-  return best.width != ~uint64_t{0};
-}
-
-bool EventClock::add(const EventDriver& driver) {
-  AnchoredClock::Anchor now{};
-  if (!read(driver, now)) return false;
-  clock_.add(now);
-  known_ = known_ || static_cast<double>(now.ticks - first_ticks_) > kSpanNs * ticks_per_ns_;
-  return true;
+  if (best.width == kUnseen) return;
+  if (clock_.anchors() == 0) {
+    clock_.begin(best, ticks_per_ns);
+    first_ticks_ = best.ticks;
+    first_ns_ = newest_ns_ = best.theirs;
+    return;
+  }
+  clock_.add(best);
+  newest_ns_ = best.theirs;
+  known_ = known_ || static_cast<double>(best.ticks - first_ticks_) > kSpanNs * ticks_per_ns;
 }
 
 void EventClock::end(const EventDriver& driver) {
@@ -88,6 +88,11 @@ void EventClock::end(const EventDriver& driver) {
 }
 
 void EventClock::forget() { *this = EventClock(); }
+
+double EventClock::stretch(uint64_t device_ns) const {
+  if (device_ns >= first_ns_ || newest_ns_ == first_ns_) return 0;
+  return static_cast<double>(first_ns_ - device_ns) / static_cast<double>(newest_ns_ - first_ns_);
+}
 
 bool EventClock::device_ns(const EventDriver& driver, void* event, uint64_t ticks,
                            uint64_t& out) const {

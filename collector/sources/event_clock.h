@@ -14,34 +14,42 @@ namespace gpuprof {
 
 class EventClock {
  public:
-  // Makes the stream and the first reading. False: the driver refuses.
-  bool begin(const EventDriver& driver, double ticks_per_ns);
-  // Another reading. False: the GPU did not come to it in time, the clock is as before.
-  bool add(const EventDriver& driver);
+  // A reading, of which the first makes stream and events. If the GPU does not come to it in time,
+  // the next call goes on with it: the GPU's work queues may be full, or another process's turn.
+  void read(const EventDriver& driver, double ticks_per_ns);
   void end(const EventDriver& driver);
   void forget();  // without a call of the driver: the context is gone
 
+  // device_ns() can tell.
+  bool is_ready() const { return ready_; }
   // Two readings lie far enough apart for times between and around them.
   bool is_known() const { return known_; }
   // Nanoseconds of the device at which `event` happened, which was recorded at `ticks`. False: the
   // driver does not say.
   bool device_ns(const EventDriver& driver, void* event, uint64_t ticks, uint64_t& out) const;
   uint64_t to_ticks(uint64_t device_ns) const { return clock_.to_ticks(device_ns); }
-  // Times before the first reading are as far from it as the readings from each other, at most, or
-  // a little more: each of the two is off by what the clock says.
-  uint64_t error_ticks() const { return 3 * clock_.error_ticks(); }
+  // How far a time lies before the first reading, by how far the readings lie from each other. Up
+  // to 1 it is as good as others; more readings make it less.
+  double stretch(uint64_t device_ns) const;
+  // Each of the two readings is off by what the clock says.
+  uint64_t error_ticks(double stretch = 1) const {
+    return static_cast<uint64_t>((1 + 2 * stretch) * static_cast<double>(clock_.error_ticks()));
+  }
 
  private:
-  bool read(const EventDriver& driver, AnchoredClock::Anchor& best);
+  bool prepare(const EventDriver& driver);
+  bool wait_for_next(const EventDriver& driver, AnchoredClock::Anchor& anchor);
 
   AnchoredClock clock_;
   uint64_t stream_ = 0;
   void* reference_ = nullptr;  // the newest event whose time is known
   void* next_ = nullptr;
+  bool pending_ = false;  // next_ is recorded, and was not seen to have happened
+  bool ready_ = false;    // reference_ has happened
   uint64_t reference_ns_ = 0;
   uint64_t reference_ticks_ = 0;
   uint64_t first_ticks_ = 0;  // of the first reading
-  double ticks_per_ns_ = 0;
+  uint64_t first_ns_ = 0, newest_ns_ = 0;
   bool known_ = false;
 };
 

@@ -15,7 +15,6 @@ struct EventContext {
   unsigned long long id;  // of no other context of the process's life
   int device;
   bool gone;  // its events went with it, or tell nothing any more
-  bool has_clock;
   EventClock clock;
 };
 

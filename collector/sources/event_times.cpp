@@ -175,11 +175,7 @@ bool event_times_are_ready() { return g_ready.load(std::memory_order_relaxed); }
 namespace {
 
 void read_clock(const EventDriver& driver, EventContext& context) {
-  if (context.has_clock) {
-    context.clock.add(driver);
-  } else {
-    context.has_clock = context.clock.begin(driver, session().clock.ticks_per_ns);
-  }
+  context.clock.read(driver, session().clock.ticks_per_ns);
   g_error_ticks = std::max(g_error_ticks, context.clock.error_ticks());
 }
 
@@ -194,7 +190,7 @@ void read_pair(const EventDriver& driver, const EventPair& pair, const EventCont
   const Record& call = pair.record;
   Work work{gpu_work_of(call, pair.stream, context.device, context.id), call.begin, pair.context};
   float ms = 0;
-  if (!context.has_clock || driver.elapsed(&ms, pair.begin, pair.end) != 0 ||
+  if (driver.elapsed(&ms, pair.begin, pair.end) != 0 ||
       !context.clock.device_ns(driver, pair.begin, call.begin, work.record.begin) ||
       !g->work.push_back(work)) {
     lose(call.correlation);
@@ -205,7 +201,7 @@ void read_pair(const EventDriver& driver, const EventPair& pair, const EventCont
   kept.record.end = kept.record.begin + static_cast<uint64_t>(std::max<int64_t>(ns, 0));
 }
 
-// Those of one context that are over.
+// Those of one context that are over, once there is a clock to read them by.
 void read_pairs(const EventDriver& driver, uint16_t place) {
   EventContext& context = event_context(place);
   const bool there = enter_context(driver, context);
@@ -216,7 +212,7 @@ void read_pairs(const EventDriver& driver, uint16_t place) {
     if (pair.context != place) continue;
     if (there && std::find(running, running + count, pair.stream) != running + count) continue;
     const int result = there ? driver.query(pair.end) : 0;
-    if (result == EventDriver::kNotReady) {
+    if (result == EventDriver::kNotReady || (there && result == 0 && !context.clock.is_ready())) {
       if (count < 64) running[count++] = pair.stream;
       continue;
     }
@@ -239,14 +235,17 @@ void read_pairs(const EventDriver& driver, uint16_t place) {
   g->pool.forget_read();
 }
 
-// To the ring, all whose context has a reading of the clocks behind them.
-void write_work() {
+// To the ring, all whose context has readings of the clocks that they lie near. At last the others,
+// too.
+void write_work(bool at_last) {
   const GpuBufferScope gpu_buffer;
   const uint64_t end_ticks = ring()->header->window_end_ticks.load(std::memory_order_acquire);
   size_t kept = 0;
   for (Work& each : g->work) {
     const EventClock& clock = event_context(each.context).clock;
-    if (!event_context(each.context).gone && !clock.is_known()) {
+    const double stretch = clock.stretch(each.record.begin);
+    const bool waits = !clock.is_known() || (stretch > 1 && !at_last);
+    if (!event_context(each.context).gone && waits) {
       g->work[kept++] = each;
       continue;
     }
@@ -256,6 +255,7 @@ void write_work() {
       lose(each.record.correlation);
       continue;
     }
+    if (stretch > 1) g_error_ticks = std::max(g_error_ticks, clock.error_ticks(stretch));
     Record* const record = reserve_record();
     if (!record) continue;
     *record = each.record;
@@ -267,7 +267,7 @@ void write_work() {
   g->work.truncate(kept);
 }
 
-void look(bool read_clocks) {
+void look(bool read_clocks, bool at_last = false) {
   if (!g_ready.load(std::memory_order_relaxed)) return;
   const EventDriver& driver = *event_driver();
   const uint32_t contexts = event_context_count();
@@ -276,7 +276,7 @@ void look(bool read_clocks) {
   for (uint16_t i = 0; i < contexts; ++i) {
     EventContext& context = event_context(i);
     if (!enter_context(driver, context)) continue;
-    if (!context.has_clock || !context.clock.is_known()) read_clock(driver, context);
+    if (!context.clock.is_known()) read_clock(driver, context);
   }
   for (uint16_t i = 0; i < contexts; ++i) read_pairs(driver, i);
   if (read_clocks) {
@@ -284,7 +284,7 @@ void look(bool read_clocks) {
     for (uint16_t i = 0; i < contexts; ++i) {
       if (enter_context(driver, event_context(i))) read_clock(driver, event_context(i));
     }
-    write_work();
+    write_work(at_last);
   }
   driver.set_context(nullptr);
 }
@@ -298,7 +298,7 @@ void event_times_tick() {
   look(due);
 }
 
-void event_times_collect() { look(true); }
+void event_times_collect(bool at_last) { look(true, at_last); }
 
 bool event_times_await() {
   if (!g_ready.load(std::memory_order_relaxed)) return false;
@@ -330,7 +330,6 @@ void event_times_end() {
   if (!g_ready.exchange(false)) return;
   const EventDriver& driver = *event_driver();
   const RelaxedCapture relaxed(driver);
-  write_work();
   g->ended.clear();
   if (!g->ended.reserve(EventPool::kMostPairs)) return;
   g->pool.end(g->ended);
@@ -347,7 +346,6 @@ void event_times_end() {
       }
     }
     if (there) context.clock.end(driver);
-    context.has_clock = false;
   }
   if (contexts) driver.set_context(nullptr);
   g->work.clear();

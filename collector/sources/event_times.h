@@ -35,8 +35,9 @@ bool event_times_attach();
 bool event_times_are_ready();  // since it was attached, until the window ends. Any thread
 // In warm-up and window: records of what is over.
 void event_times_tick();
-// At a window's end: the same, with a reading of the clocks as of now.
-void event_times_collect();
+// At a window's end: the same, with a reading of the clocks as of now. `at_last`: no others follow,
+// so times need not be near one.
+void event_times_collect(bool at_last = false);
 bool event_times_await();  // whether there are times to come
 // Calls `take` with the number of each launch that is counted as untimed though it has one: its GPU
 // record will not come. Each is named once.

@@ -73,6 +73,7 @@ void collect_to_the_end(Drain& drain, const Window& window) {
       // CUPTI keeps a buffer back while work of after the window is in it that still runs. What of
       // it has no times then is not the window's, or has taken too long.
       cupti_flush(true);
+      event_times_collect(true);
       drain.collector.collect(drain.file, true, window.end_ticks);
       break;
     }

@@ -122,6 +122,30 @@ def test_work_without_times_leaves_no_verdict(tmp_path):
     assert "have no times, beside" in report and "GPU busy at least" in report, report
 
 
+FULL_QUEUE = """
+import ctypes
+cuda, P = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p
+runtime = ctypes.CDLL("libcudart.so.13")
+module, kernel, stream = P(), P(), P()
+assert runtime.cudaStreamCreate(ctypes.byref(stream)) == 0
+assert cuda.cuModuleLoadData(ctypes.byref(module), b"") == 0 == cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"k")
+for step in range(3):
+    for _ in range(40):
+        cuda.simcuda_set_next_kernel_ns(ctypes.c_uint64(5000000))
+        assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, None, None) == 0
+    assert runtime.cudaDeviceSynchronize() == 0
+"""
+
+
+def test_a_clock_behind_a_full_queue_loses_no_time(tmp_path):
+    """With one work queue the clock's reading comes to its turn after 200 ms of the program's kernels."""
+    _, comparison, info = profile(tmp_path, sys.executable, "-c", FULL_QUEUE, GPUPROF_GPU_TIMES="events",
+                                  SIMCUDA_CONNECTIONS=1, **harness.WHOLE_RUN)
+    assert not comparison.problems and info["losses"] == {}
+    assert assert_times(comparison, info["gpu_time_error_ns"] + 1000) == comparison.counts["launch"] == 120
+    assert info["gpu_time_error_ns"] < 1_000_000
+
+
 def test_captures_go_on(tmp_path):
     """While a stream is captured in the mode "global", to ask for an event's state would end the capture."""
     done, _, info = profile(tmp_path, harness.HAZARDS / "graph_updates", "beside", "5", GPUPROF_GPU_TIMES="events",

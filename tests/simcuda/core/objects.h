@@ -116,6 +116,7 @@ struct Device {
   std::shared_ptr<Stream> legacy_stream;
   std::vector<std::shared_ptr<Stream>> streams;  // live ones, the legacy stream first
   std::vector<Orphan> orphans;
+  std::map<uint32_t, OpPtr> newest_queued;  // by work queue, where SIMCUDA_CONNECTIONS limits them
   CopyEngine h2d;
   CopyEngine d2h;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/core.h"
@@ -104,6 +105,9 @@ OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool tra
   if (work.engine == EngineKind::kHtoD) op->engine = &device.h2d;
   if (work.engine == EngineKind::kDtoH) op->engine = &device.d2h;
   if (work.gate != nullptr) op->gate = work.gate->make();
+  if (const uint32_t queues = settings().connections) {
+    op->dispatched_after = std::exchange(device.newest_queued[stream.id % queues], op);
+  }
   std::vector<OpPtr> after = ordering(stream);
   after.push_back(also_after);
   timeline_.enqueue(op, after);

@@ -41,6 +41,11 @@ bool Timeline::try_resolve(Op& op) {
     op.earliest = std::max(op.earliest, dependency->info.end);
     op.waits_for.pop_back();
   }
+  if (op.dispatched_after != nullptr) {
+    if (!op.dispatched_after->resolved) return false;
+    op.earliest = std::max(op.earliest, op.dispatched_after->info.begin);
+    op.dispatched_after.reset();
+  }
   uint64_t start = op.earliest;
   uint64_t end = start + op.duration;
   if (op.gate != nullptr) {

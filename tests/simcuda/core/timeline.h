@@ -46,6 +46,7 @@ struct Op {
   std::shared_ptr<Op>
       begin_of;  // an earlier op of the same stream, whose begin is reported as this one's
   std::vector<std::shared_ptr<Op>> waits_for;  // unresolved ones only
+  std::shared_ptr<Op> dispatched_after;        // of the same work queue: begins no earlier
 };
 
 using OpPtr = std::shared_ptr<Op>;
