@@ -5,7 +5,9 @@
 
 #include "collector/base/fork.h"
 #include "collector/base/os.h"
+#include "collector/record/session.h"
 #include "collector/sources/event_pool.h"
+#include "collector/sources/graphs.h"
 
 namespace gpuprof {
 namespace {
@@ -17,7 +19,34 @@ constinit Immortal<Table> g;
 Mutex g_context_lock;  // of who adds a context
 std::atomic<uint32_t> g_contexts{0};
 
+// That the runtime would bind on the calling thread; null: it would have to make it.
+void* context_to_be(const EventDriver& driver, const Record& record) {
+  void* context = nullptr;
+  const uint64_t stream = stream_of(record);
+  constexpr uint64_t kPerThread = 2;  // CU_STREAM_PER_THREAD; those up to it are of any context
+  if (stream > kPerThread) {
+    return driver.stream_context(stream, &context) == 0 ? context : nullptr;
+  }
+  int device = 0, active = 0;
+  unsigned flags = 0;
+  if (!driver.runtime_device || driver.runtime_device(&device) != 0) return nullptr;
+  if (driver.primary_state(device, &flags, &active) != 0 || active == 0) return nullptr;
+  if (driver.primary_retain(&context, device) != 0) return nullptr;
+  driver.primary_release(device);  // the program's own use keeps it
+  return context;
+}
+
 }  // namespace
+
+ContextOfCall::ContextOfCall(const EventDriver& driver, const Record& record) : driver_(driver) {
+  if (driver.get_context(&handle_) != 0) handle_ = nullptr;
+  const bool runtime =
+      record.api < api_count() && api_rows()[record.api].library == Library::cudart;
+  if (handle_ || !runtime) return;
+  handle_ = context_to_be(driver, record);
+  lent_ = handle_ && driver.set_context(handle_) == 0;
+  if (!lent_) handle_ = nullptr;
+}
 
 int place_of_context(const EventDriver& driver, void* handle) {
   EventContext fresh{};

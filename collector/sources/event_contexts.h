@@ -7,6 +7,7 @@
 
 #include "collector/sources/event_clock.h"
 #include "collector/sources/event_driver.h"
+#include "formats/core/record.h"
 
 namespace gpuprof {
 
@@ -16,6 +17,26 @@ struct EventContext {
   int device;
   bool gone;  // its events went with it, or tell nothing any more
   EventClock clock;
+};
+
+// The context in which a call does its work, current on the calling thread while this lives. Where
+// none is, a call of the runtime binds its device's primary context; until then that one is lent,
+// and nothing is left bound, since the runtime takes what it finds. One that does not exist yet is
+// not made: to make it is the call's own work.
+class ContextOfCall {
+ public:
+  ContextOfCall(const EventDriver& driver, const Record& record);
+  ~ContextOfCall() {
+    if (lent_) driver_.set_context(nullptr);
+  }
+  ContextOfCall(const ContextOfCall&) = delete;
+  ContextOfCall& operator=(const ContextOfCall&) = delete;
+  void* handle() const { return handle_; }  // null: none
+
+ private:
+  const EventDriver& driver_;
+  void* handle_ = nullptr;
+  bool lent_ = false;
 };
 
 // The place of the calling thread's current context `handle`; -1: none is current, the driver

@@ -39,7 +39,11 @@ bool find_all(void* library, EventDriver& d, const char** lacks) {
          find(library, "cuCtxSetCurrent", d.set_context, lacks) &&
          find(library, "cuCtxGetId", d.context_id, lacks) &&
          find(library, "cuCtxGetDevice", d.context_device, lacks) &&
-         find(library, "cuThreadExchangeStreamCaptureMode", d.exchange_mode, lacks);
+         find(library, "cuThreadExchangeStreamCaptureMode", d.exchange_mode, lacks) &&
+         find(library, "cuStreamGetCtx", d.stream_context, lacks) &&
+         find(library, "cuDevicePrimaryCtxGetState", d.primary_state, lacks) &&
+         find(library, "cuDevicePrimaryCtxRetain", d.primary_retain, lacks) &&
+         find(library, "cuDevicePrimaryCtxRelease_v2", d.primary_release, lacks);
 }
 
 }  // namespace
@@ -53,6 +57,7 @@ const EventDriver* event_driver(const char** lacks) {
   }
   EventDriver found{};
   if (!find_all(library, found, lacks)) return nullptr;
+  (void)find(loaded_cudart(), "cudaGetDevice", found.runtime_device, nullptr);
   const LockGuard guard(g_lock);
   if (!g_found.load(std::memory_order_relaxed)) g_driver = found;
   g_found.store(true, std::memory_order_release);

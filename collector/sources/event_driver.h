@@ -28,6 +28,13 @@ struct EventDriver {
   int (*context_id)(void* context, unsigned long long* id);  // of the process's life; CUDA 12.0
   int (*context_device)(int* device);                        // of the current one
   int (*exchange_mode)(int* mode);
+
+  // Where no context is current yet: the runtime's next call makes that of the thread's device so.
+  int (*stream_context)(uint64_t stream, void** context);
+  int (*primary_state)(int device, unsigned* flags, int* active);
+  int (*primary_retain)(void** context, int device);
+  int (*primary_release)(int device);
+  int (*runtime_device)(int* device);  // cudaGetDevice; null: the runtime is linked into something
 };
 
 // Looked up once. Null where the process has no driver, or one without a function of these; then

@@ -106,9 +106,8 @@ uint32_t events_before(const Record& record) {
   const bool in_window = window_is_open();
   if (!g_ready.load(std::memory_order_acquire)) return kNoEvents;
   const EventDriver* const driver = event_driver();
-  void* handle = nullptr;
-  const bool known = driver->get_context(&handle) == 0;
-  const int context = known ? place_of_context(*driver, handle) : -1;
+  const ContextOfCall current(*driver, record);
+  const int context = place_of_context(*driver, current.handle());
   if (!in_window) return kNoEvents;
   const bool own = has_own_stream(record.api);
   int status = 0;

@@ -146,6 +146,42 @@ def test_a_clock_behind_a_full_queue_loses_no_time(tmp_path):
     assert info["gpu_time_error_ns"] < 1_000_000
 
 
+FIRST_CALLS = """
+import ctypes, threading
+cuda, P = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p
+memory, stream, current = [P(), P()], P(), P()
+for device in (1, 0):
+    assert cuda.cudaSetDevice(device) == 0 == cuda.cudaMalloc(ctypes.byref(memory[device]), 4096)
+assert cuda.cudaSetDevice(1) == 0 == cuda.cudaStreamCreate(ctypes.byref(stream)) == cuda.cudaSetDevice(0)
+def first(device, stream):
+    assert cuda.cudaMemsetAsync(memory[device], 7, ctypes.c_size_t(64), stream) == 0
+def current_after(found):
+    assert ctypes.CDLL("libcuda.so.1").cuCtxGetCurrent(ctypes.byref(current)) == 0
+    print(current.value)
+for device, stream in ((0, None), (0, P(2)), (1, stream)):
+    thread = threading.Thread(target=lambda: (first(device, stream), current_after(device)))
+    thread.start(), thread.join()
+assert cuda.cudaDeviceSynchronize() == 0
+"""
+
+
+def test_a_threads_first_call_has_a_time(tmp_path):
+    """It binds a context, and none is current before. In a stream of another GPU the work is that one's, and what the call
+    binds is the thread's."""
+    done, comparison, info = profile(tmp_path, sys.executable, "-c", FIRST_CALLS, GPUPROF_GPU_TIMES="events", **harness.WHOLE_RUN)
+    assert done.out == "1\n1\n1\n"
+    assert not comparison.problems and info["losses"] == {}
+    calls = harness.of_kind(comparison.records, "set")
+    assert [comparison.by_index[call["partner"]]["lane"]["device"] for call in calls] == [0, 0, 1]
+
+
+def test_threads_that_come_later_have_times(tmp_path):
+    _, comparison, info = profile(tmp_path, harness.HAZARDS / "threads", "one_by_one", GPUPROF_GPU_TIMES="events", **harness.WHOLE_RUN)
+    # The process's first call makes the context itself.
+    assert not comparison.problems and info["losses"] == {"event_untimed": 1}
+    assert sum("partner" in r for r in harness.of_kind(comparison.records, "launch")) == 79
+
+
 def test_captures_go_on(tmp_path):
     """While a stream is captured in the mode "global", to ask for an event's state would end the capture."""
     done, _, info = profile(tmp_path, harness.HAZARDS / "graph_updates", "beside", "5", GPUPROF_GPU_TIMES="events",

@@ -68,6 +68,10 @@ ApiCall::ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin)
   event_.params = as.params;
   event_.symbol = symbol;
   event_.return_value = &result_;
+  // The device's primary context "is initialized at the first runtime function which requires an
+  // active context on this device" (CUDA C++ Programming Guide, "Initialization"), and made the
+  // thread's within that call: before it cuCtxGetCurrent gives none.
+  if (!info_.driver && !info_.trivial) thread_state().has_context = true;
   event_.device = thread_state().device;
   const uint32_t around = info_.driver ? thread_state().static_runtime_call : 0;
   event_.correlation = around != 0 ? around : core.next_correlation();

@@ -139,7 +139,9 @@ struct DriverCall {
 
 // One per thread; never freed, since calls arrive while threads are being torn down.
 struct ThreadState {
-  int device = 0;
+  int device = 0;            // of the current context, or where none is:
+  int runtime_device = 0;    // as cudaSetDevice chose
+  bool has_context = false;  // one is current; the runtime's calls see to that
   cudaError_t last_error = cudaSuccess;
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
   uint64_t next_kernel_ns = 0;

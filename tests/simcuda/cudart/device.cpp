@@ -132,7 +132,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   return run_api(kSetDevice, [&](ApiCall&) {
     if (!valid_device(device)) return cudaErrorInvalidDevice;
-    thread_state().device = device;
+    thread_state().device = thread_state().runtime_device = device;
+    thread_state().has_context = true;
     const Core::Lock held = Core::instance().lock();
     Core::instance().device(device);
     return cudaSuccess;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's start, devices and contexts. NVIDIA's own libcudart cannot run on this driver: it
+// The driver's start and devices. NVIDIA's own libcudart cannot run on this driver: it
 // needs undocumented tables.
 #include <cuda.h>
 
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/simcuda/core/objects.h"
 #include "tests/simcuda/core/settings.h"
 #include "tests/simcuda/core/start.h"
 
@@ -56,29 +55,6 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   if (name == nullptr || length <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
   std::snprintf(name, static_cast<size_t>(length), "Simulated GPU (simcuda)");
-  return CUDA_SUCCESS;
-}
-
-// A device has one context, whose handle is the device's number plus one.
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
-  *context = reinterpret_cast<CUcontext>(static_cast<intptr_t>(device) + 1);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetCurrent(CUcontext context) {
-  const auto device = static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1;
-  if (context == nullptr) return CUDA_SUCCESS;
-  if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_CONTEXT;
-  gpuprof::simcuda::thread_state().device = device;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetCurrent(CUcontext* context) {
-  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const int device = gpuprof::simcuda::thread_state().device;
-  *context = reinterpret_cast<CUcontext>(static_cast<intptr_t>(device) + 1);
   return CUDA_SUCCESS;
 }
 

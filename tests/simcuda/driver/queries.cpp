@@ -8,9 +8,6 @@ namespace gpuprof::simcuda {
 namespace {
 
 SIM_GETTER(cuDeviceGetAttribute)
-SIM_GETTER(cuDevicePrimaryCtxGetState)
-SIM_GETTER(cuCtxGetId)
-SIM_GETTER(cuCtxGetDevice)
 SIM_GETTER(cuPointerGetAttribute)
 SIM_GETTER(cuMemGetAddressRange_v2)
 SIM_GETTER(cuMemGetAllocationGranularity)
@@ -35,37 +32,6 @@ extern "C" {
 CUresult cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice device) {
   return as_driver(k_cuDeviceGetAttribute, [&] {
     return cudaDeviceGetAttribute(out, static_cast<cudaDeviceAttr>(attribute), device);
-  });
-}
-CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
-  return driver_only(k_cuDevicePrimaryCtxGetState, [&](ApiCall&) {
-    if (flags == nullptr || active == nullptr) return cudaErrorInvalidValue;
-    if (!valid_device(device)) return cudaErrorInvalidDevice;
-    *flags = 0;
-    const Core::Lock held = Core::instance().lock();
-    *active = Core::instance().has_context(device) ? 1 : 0;
-    return cudaSuccess;
-  });
-}
-// The number that CUPTI's records have; of a context that was destroyed none (CUDA driver API,
-// cuCtxGetId: CUDA_ERROR_CONTEXT_IS_DESTROYED).
-CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
-  return driver_only(k_cuCtxGetId, [&](ApiCall&) {
-    const auto device = context == nullptr
-                            ? thread_state().device
-                            : static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1;
-    if (id == nullptr || !valid_device(device)) return cudaErrorInvalidValue;
-    Core& core = Core::instance();
-    const Core::Lock held = core.lock();
-    *id = core.device(device).context_id;
-    return cudaSuccess;
-  });
-}
-CUresult cuCtxGetDevice(CUdevice* device) {
-  return driver_only(k_cuCtxGetDevice, [&](ApiCall&) {
-    if (device == nullptr) return cudaErrorInvalidValue;
-    *device = thread_state().device;
-    return cudaSuccess;
   });
 }
 CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr address) {

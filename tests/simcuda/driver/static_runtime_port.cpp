@@ -18,6 +18,7 @@ void* simcuda_static_enter(unsigned callback_id, const char* name, const void* p
   event->cbid = callback_id;
   event->name = name;
   event->params = params;
+  thread_state().has_context = true;
   event->device = thread_state().device;
   event->correlation = core.next_correlation();
   event->begin = now_ns();

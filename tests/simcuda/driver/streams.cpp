@@ -37,6 +37,12 @@ SIM_API(cuStreamWaitEvent_ptsz)
 
 using namespace gpuprof::simcuda;
 
+// What needs a context that is current on the thread (CUDA driver API: CUDA_ERROR_INVALID_CONTEXT).
+#define SIM_IN_CONTEXT(name, parameters, exempt, call)                               \
+  CUresult name parameters {                                                         \
+    if (!thread_state().has_context && !(exempt)) return CUDA_ERROR_INVALID_CONTEXT; \
+    return as_driver(k_##name, [&] { return call; });                                \
+  }
 #define SIM_AS(name, parameters, call)                \
   CUresult name parameters {                          \
     return as_driver(k_##name, [&] { return call; }); \
@@ -49,7 +55,8 @@ SIM_AS(cuCtxSynchronize_v2, (CUcontext), cudaDeviceSynchronize())
 SIM_AS(cuStreamSynchronize, (CUstream s), cudaStreamSynchronize(s))
 SIM_AS(cuStreamSynchronize_ptsz, (CUstream s), cudaStreamSynchronize_ptsz(s))
 SIM_AS(cuEventSynchronize, (CUevent e), cudaEventSynchronize(e))
-SIM_AS(cuEventCreate, (CUevent * e, unsigned flags), cudaEventCreateWithFlags(e, flags))
+SIM_IN_CONTEXT(cuEventCreate, (CUevent * e, unsigned flags), false,
+               cudaEventCreateWithFlags(e, flags))
 SIM_AS(cuEventDestroy_v2, (CUevent e), cudaEventDestroy(e))
 SIM_AS(cuEventQuery, (CUevent e), cudaEventQuery(e))
 // "In milliseconds with a resolution of around 0.5 microseconds" (CUDA driver API,
@@ -58,13 +65,14 @@ SIM_AS(cuEventElapsedTime, (float* ms, CUevent from, CUevent to),
        cudaEventElapsedTime(ms, from, to))
 SIM_AS(cuEventElapsedTime_v2, (float* ms, CUevent from, CUevent to),
        cudaEventElapsedTime(ms, from, to))
-SIM_AS(cuEventRecord, (CUevent e, CUstream s), cudaEventRecord(e, s))
-SIM_AS(cuEventRecord_ptsz, (CUevent e, CUstream s), cudaEventRecord_ptsz(e, s))
+SIM_IN_CONTEXT(cuEventRecord, (CUevent e, CUstream s), s, cudaEventRecord(e, s))
+SIM_IN_CONTEXT(cuEventRecord_ptsz, (CUevent e, CUstream s), s, cudaEventRecord_ptsz(e, s))
 SIM_AS(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned f),
        cudaEventRecordWithFlags(e, s, f))
 SIM_AS(cuEventRecordWithFlags_ptsz, (CUevent e, CUstream s, unsigned f),
        cudaEventRecordWithFlags_ptsz(e, s, f))
-SIM_AS(cuStreamCreate, (CUstream * s, unsigned flags), cudaStreamCreateWithFlags(s, flags))
+SIM_IN_CONTEXT(cuStreamCreate, (CUstream * s, unsigned flags), false,
+               cudaStreamCreateWithFlags(s, flags))
 SIM_AS(cuStreamCreateWithPriority, (CUstream * s, unsigned flags, int priority),
        cudaStreamCreateWithPriority(s, flags, priority))
 SIM_AS(cuStreamDestroy_v2, (CUstream s), cudaStreamDestroy(s))
@@ -73,12 +81,13 @@ SIM_AS(cuStreamQuery_ptsz, (CUstream s), cudaStreamQuery_ptsz(s))
 SIM_AS(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned f), cudaStreamWaitEvent(s, e, f))
 SIM_AS(cuStreamWaitEvent_ptsz, (CUstream s, CUevent e, unsigned f),
        cudaStreamWaitEvent_ptsz(s, e, f))
-SIM_AS(cuStreamGetId, (CUstream s, unsigned long long* id), cudaStreamGetId(s, id))
-SIM_AS(cuStreamGetId_ptsz, (CUstream s, unsigned long long* id), cudaStreamGetId_ptsz(s, id))
-SIM_AS(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus* status),
-       cudaStreamIsCapturing(s, reinterpret_cast<cudaStreamCaptureStatus*>(status)))
-SIM_AS(cuStreamIsCapturing_ptsz, (CUstream s, CUstreamCaptureStatus* status),
-       cudaStreamIsCapturing_ptsz(s, reinterpret_cast<cudaStreamCaptureStatus*>(status)))
+SIM_IN_CONTEXT(cuStreamGetId, (CUstream s, unsigned long long* id), s, cudaStreamGetId(s, id))
+SIM_IN_CONTEXT(cuStreamGetId_ptsz, (CUstream s, unsigned long long* id), s,
+               cudaStreamGetId_ptsz(s, id))
+SIM_IN_CONTEXT(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus* status), s,
+               cudaStreamIsCapturing(s, reinterpret_cast<cudaStreamCaptureStatus*>(status)))
+SIM_IN_CONTEXT(cuStreamIsCapturing_ptsz, (CUstream s, CUstreamCaptureStatus* status), s,
+               cudaStreamIsCapturing_ptsz(s, reinterpret_cast<cudaStreamCaptureStatus*>(status)))
 SIM_AS(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode),
        cudaThreadExchangeStreamCaptureMode(reinterpret_cast<cudaStreamCaptureMode*>(mode)))
 

@@ -3,6 +3,8 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <thread>
+
 #include "tests/simcuda/unit/support.h"
 
 namespace gpuprof::simcuda::testing {
@@ -47,6 +49,32 @@ TEST(Driver, LimitsOfAContextAreKept) {
   EXPECT_GT(printf_bytes, 0u);
   EXPECT_EQ(now, 2 * printf_bytes);
   EXPECT_EQ(set(CU_LIMIT_MAX, 1), CUDA_ERROR_UNSUPPORTED_LIMIT);
+}
+
+TEST(Driver, AThreadHasNoContextBeforeTheRuntimesFirstCall) {
+  const auto current = driver<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
+  const auto set = driver<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent");
+  const auto create = driver<decltype(&cuEventCreate)>("cuEventCreate");
+  const auto retain = driver<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
+  std::thread([=] {
+    CUcontext context = nullptr, second = nullptr;
+    CUevent event = nullptr;
+    int device = -1;
+    EXPECT_EQ(current(&context), CUDA_SUCCESS);
+    EXPECT_EQ(context, nullptr);
+    EXPECT_EQ(create(&event, 0), CUDA_ERROR_INVALID_CONTEXT);
+    // What is set and taken away leaves the runtime's choice as it was.
+    ASSERT_EQ(retain(&second, 1), CUDA_SUCCESS);
+    EXPECT_EQ(set(second), CUDA_SUCCESS);
+    EXPECT_EQ(set(nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
+    EXPECT_EQ(current(&context), CUDA_SUCCESS);
+    EXPECT_NE(context, nullptr);
+    EXPECT_NE(context, second);
+    EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+    EXPECT_EQ(device, 0);
+    EXPECT_EQ(create(&event, 0), CUDA_SUCCESS);
+  }).join();
 }
 
 TEST(Driver, APointerOfTheHostIsTheDevices) {
