@@ -84,10 +84,14 @@ void EventClock::end(const EventDriver& driver) {
   if (reference_) driver.destroy(reference_);
   if (next_) driver.destroy(next_);
   if (stream_) driver.destroy_stream(stream_);
-  forget();
+  *this = EventClock();
 }
 
-void EventClock::forget() { *this = EventClock(); }
+void EventClock::lose_events() {
+  reference_ = next_ = nullptr;
+  stream_ = 0;
+  pending_ = ready_ = false;
+}
 
 double EventClock::stretch(uint64_t device_ns) const {
   if (device_ns >= first_ns_ || newest_ns_ == first_ns_) return 0;

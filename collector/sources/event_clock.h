@@ -18,7 +18,7 @@ class EventClock {
   // the next call goes on with it: the GPU's work queues may be full, or another process's turn.
   void read(const EventDriver& driver, double ticks_per_ns);
   void end(const EventDriver& driver);
-  void forget();  // without a call of the driver: the context is gone
+  void lose_events();  // the context is gone, and they with it; what is known stays
 
   // device_ns() can tell.
   bool is_ready() const { return ready_; }

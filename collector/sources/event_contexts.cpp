@@ -18,6 +18,8 @@ struct Table {
 constinit Immortal<Table> g;
 Mutex g_context_lock;  // of who adds a context
 std::atomic<uint32_t> g_contexts{0};
+constexpr unsigned long long kVacant = ~0ull;
+std::atomic<unsigned long long> g_ids[EventPool::kMostContexts];  // of the rows; kVacant: of none
 
 // That the runtime would bind on the calling thread; null: it would have to make it.
 void* context_to_be(const EventDriver& driver, const Record& record) {
@@ -54,18 +56,22 @@ int place_of_context(const EventDriver& driver, void* handle) {
   if (!handle || driver.context_id(handle, &fresh.id) != 0) return -1;
   const uint32_t count = event_context_count();
   for (uint32_t i = 0; i < count; ++i) {
-    if (g->rows[i].id == fresh.id) return static_cast<int>(i);
+    if (g_ids[i].load(std::memory_order_acquire) == fresh.id) return static_cast<int>(i);
   }
   if (driver.context_device(&fresh.device) != 0) return -1;
   const LockGuard guard(g_context_lock);
   const uint32_t now = g_contexts.load(std::memory_order_relaxed);
-  for (uint32_t i = count; i < now; ++i) {
-    if (g->rows[i].id == fresh.id) return static_cast<int>(i);
+  uint32_t vacant = now;
+  for (uint32_t i = 0; i < now; ++i) {
+    const unsigned long long id = g_ids[i].load(std::memory_order_relaxed);
+    if (id == fresh.id) return static_cast<int>(i);
+    if (id == kVacant) vacant = i;
   }
-  if (now == EventPool::kMostContexts) return -1;
-  g->rows[now] = fresh;
-  g_contexts.store(now + 1, std::memory_order_release);
-  return static_cast<int>(now);
+  if (vacant == EventPool::kMostContexts) return -1;
+  g->rows[vacant] = fresh;
+  g_ids[vacant].store(fresh.id, std::memory_order_release);
+  if (vacant == now) g_contexts.store(now + 1, std::memory_order_release);
+  return static_cast<int>(vacant);
 }
 
 uint32_t event_context_count() { return g_contexts.load(std::memory_order_acquire); }
@@ -74,20 +80,32 @@ EventContext& event_context(uint32_t place) { return g->rows[place]; }
 
 bool enter_context(const EventDriver& driver, EventContext& context) {
   unsigned long long id = 0;
-  if (context.gone) return false;
+  if (context.gone || !context.handle) return false;
   if (driver.context_id(context.handle, &id) == 0 && id == context.id &&
       driver.set_context(context.handle) == 0) {
     return true;
   }
   context.gone = true;
-  context.clock.forget();
+  context.clock.lose_events();
   return false;
+}
+
+void vacate_context(const EventDriver& driver, uint32_t place) {
+  EventContext& context = event_context(place);
+  unsigned long long id = 0;
+  const bool there =
+      context.handle && driver.context_id(context.handle, &id) == 0 && id == context.id;
+  if (there) return;
+  const LockGuard guard(g_context_lock);
+  context = EventContext{};
+  g_ids[place].store(kVacant, std::memory_order_release);
 }
 
 namespace {
 void forget_event_contexts() {
   g_context_lock.unlock();
   g_contexts = 0;
+  for (auto& id : g_ids) id = kVacant;
   for (EventContext& row : g->rows) row = EventContext{};
 }
 GPUPROF_FORGET_IN_CHILD(forget_event_contexts);

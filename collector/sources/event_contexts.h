@@ -12,7 +12,7 @@
 namespace gpuprof {
 
 struct EventContext {
-  void* handle;
+  void* handle;           // null: the place is vacant
   unsigned long long id;  // of no other context of the process's life
   int device;
   bool gone;  // its events went with it, or tell nothing any more
@@ -42,7 +42,7 @@ class ContextOfCall {
 // The place of the calling thread's current context `handle`; -1: none is current, the driver
 // refuses, or there is no room. Any thread.
 int place_of_context(const EventDriver& driver, void* handle);
-// Places below it are taken, and stay so. Any thread.
+// Places below it are taken, or were. Any thread.
 uint32_t event_context_count();
 
 // ---- for the drain thread ----
@@ -50,5 +50,7 @@ uint32_t event_context_count();
 EventContext& event_context(uint32_t place);
 // Makes the context current on the calling thread. False: it is gone, or not to be had.
 bool enter_context(const EventDriver& driver, EventContext& context);
+// Another context may have the place of one that is destroyed, of which nothing is left.
+void vacate_context(const EventDriver& driver, uint32_t place);
 
 }  // namespace gpuprof

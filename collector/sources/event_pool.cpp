@@ -96,6 +96,29 @@ void EventPool::forget_read() {
   looked_at_.clear();
 }
 
+void EventPool::forget_free(uint16_t context) {
+  const LockGuard guard(g_lock);
+  while (free_[context] != kNone) {
+    const uint32_t pair = free_[context];
+    EventPair& each = pairs_[pair];
+    free_[context] = each.next;
+    each.begin = each.end = nullptr;
+    each.state = EventPairState::none;
+    each.next = empty_;
+    empty_ = pair;
+  }
+}
+
+bool EventPool::uses(uint16_t context) {
+  const LockGuard guard(g_lock);
+  for (uint32_t i = 0; i < used_; ++i) {
+    const EventPair& each = pairs_[i];
+    if (each.context != context) continue;
+    if (each.state != EventPairState::none && each.state != EventPairState::free) return true;
+  }
+  return false;
+}
+
 void EventPool::end(PodVector<uint32_t>& out) {
   const LockGuard guard(g_lock);
   open_ = false;

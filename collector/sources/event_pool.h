@@ -49,6 +49,10 @@ class EventPool {
   // place to kNone. Drain thread.
   PodVector<uint32_t>& recorded();
   void forget_read();  // those at whose place is kNone now. Drain thread
+  // The context is gone, and the events of its free pairs with it.
+  void forget_free(uint16_t context);
+  // Whether a pair of the context waits to be read, or is around a call. Drain thread.
+  bool uses(uint16_t context);
   EventPair& operator[](uint32_t pair) { return pairs_[pair]; }
   // The window has ended: pairs with events that nobody uses, in `out`; those that are taken become
   // orphans.

@@ -234,6 +234,19 @@ void read_pairs(const EventDriver& driver, uint16_t place) {
   g->pool.forget_read();
 }
 
+// Of contexts that are gone: their pairs and places are others' then.
+void clear_places(const EventDriver& driver) {
+  const uint32_t contexts = event_context_count();
+  for (uint16_t i = 0; i < contexts; ++i) {
+    const EventContext& context = event_context(i);
+    if (!context.gone) continue;
+    g->pool.forget_free(i);
+    const bool waits = std::any_of(g->work.begin(), g->work.end(),
+                                   [i](const Work& each) { return each.context == i; });
+    if (!waits && !g->pool.uses(i)) vacate_context(driver, i);
+  }
+}
+
 // To the ring, all whose context has readings of the clocks that they lie near. At last the others,
 // too.
 void write_work(bool at_last) {
@@ -285,6 +298,7 @@ void look(bool read_clocks, bool at_last = false) {
     }
     write_work(at_last);
   }
+  clear_places(driver);
   driver.set_context(nullptr);
 }
 
@@ -349,6 +363,7 @@ void event_times_end() {
   if (contexts) driver.set_context(nullptr);
   g->work.clear();
   g->lost.clear();
+  clear_places(driver);
 }
 
 const char* event_times_missing() { return g_missing; }

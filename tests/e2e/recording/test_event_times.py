@@ -32,7 +32,7 @@ def assert_times(comparison, error):
         if record["kind"] != "launch" or call["corr"] not in work:
             continue
         true, gpu = work[call["corr"]], comparison.by_index[record["partner"]]
-        behind = next(c for c in recorded if c["begin"] >= call["end"])
+        behind = next(c for c in recorded if c["begin"] >= call["end"] and c["tid"] == call["tid"])
         assert record["begin_mono_ns"] - 1 <= gpu["begin_mono_ns"] <= true["begin"] + error, (true, gpu)
         assert true["end"] - error <= gpu["end_mono_ns"] <= max(true["end"], behind["end"] + LATENCY_NS) + error, (true, gpu)
         assert gpu["lane"] == {**gpu["lane"], "device": true["device"], "context": true["context"], "stream": true["stream"]}
@@ -144,6 +144,50 @@ def test_a_clock_behind_a_full_queue_loses_no_time(tmp_path):
     assert not comparison.problems and info["losses"] == {}
     assert assert_times(comparison, info["gpu_time_error_ns"] + 1000) == comparison.counts["launch"] == 120
     assert info["gpu_time_error_ns"] < 1_000_000
+
+
+CONTEXTS = """
+import ctypes, os, threading, time
+cuda, P = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p
+log = f"{os.environ.get('SIMCUDA_TRUTH')}/truth_{os.getpid()}.jsonl"
+seen, elapsed, readings = 0, 0, 0
+def wait_until_read(launches):
+    # All pairs, and the clock several times.
+    global seen, elapsed, readings
+    enough, limit = readings + 11, time.time() + 30
+    while (elapsed < 2 * launches or readings < enough) and time.time() < limit:
+        time.sleep(0.02)
+        with open(log) as file:
+            file.seek(seen)
+            lines, seen = file.read(), file.tell()
+        elapsed += lines.count("cuEventElapsedTime")
+        readings += sum("cuEventRecord" in line and f'"tid":{threading.get_native_id()},' not in line for line in lines.splitlines())
+context, module, kernel = P(), P(), P()
+assert ctypes.CDLL("libcudart.so.13").cudaSetDevice(0) == 0 == cuda.cuModuleLoadData(ctypes.byref(module), b"")
+assert cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"k") == 0
+for turn in range(20):
+    assert cuda.cuCtxCreate_v4(ctypes.byref(context), None, 0, 0) == 0
+    for _ in range(420):
+        assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+    assert cuda.cuCtxSynchronize() == 0
+    if "LD_PRELOAD" in os.environ:
+        wait_until_read(420 * (turn + 1))
+    assert cuda.cuCtxDestroy_v2(context) == 0
+"""
+
+
+def test_contexts_that_come_and_go_have_times(tmp_path):
+    """20 contexts one after the other, of which 16 have room, and their 8,400 pairs, of which 8,192 have."""
+    _, comparison, info = profile(tmp_path, sys.executable, "-c", CONTEXTS, GPUPROF_GPU_TIMES="events", SIMCUDA_TRUTH_SYNC=1, **harness.WHOLE_RUN)
+    launches = harness.of_kind(comparison.records, "launch")
+    assert len(launches) == 8400 and info["losses"] == {}
+    assert len({comparison.by_index[r["partner"]]["lane"]["context"] for r in launches}) == 20
+    work = {w["corr"]: w for w in comparison.truth if w["t"] == "gpu"}
+    error = info["gpu_time_error_ns"] + 1000
+    for call, record in comparison.pairs:
+        if record["kind"] == "launch":
+            true, gpu = work[call["corr"]], comparison.by_index[record["partner"]]
+            assert gpu["begin_mono_ns"] <= true["begin"] + error and gpu["end_mono_ns"] >= true["end"] - error, (true, gpu)
 
 
 FIRST_CALLS = """

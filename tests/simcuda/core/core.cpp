@@ -115,6 +115,8 @@ void Core::announce_stream(const Stream& stream, uint32_t correlation) {
 std::shared_ptr<Stream> Core::create_stream(Device& device, unsigned flags, int priority,
                                             uint32_t correlation, uint32_t context_id) {
   auto stream = make_stream(device, device.next_stream_id++, flags, priority);
+  const auto& current = thread_state().context;
+  if (context_id == 0 && current != nullptr) context_id = current->id;
   if (context_id != 0) stream->context_id = context_id;
   streams_[stream.get()] = stream;
   announce_stream(*stream, correlation);
@@ -124,6 +126,7 @@ std::shared_ptr<Stream> Core::create_stream(Device& device, unsigned flags, int 
 std::shared_ptr<Stream> Core::stream(cudaStream_t handle, bool per_thread_default) {
   const bool null_handle = handle == nullptr;
   if (handle == cudaStreamLegacy || (null_handle && !per_thread_default)) {
+    if (const auto& current = thread_state().context) return current->legacy_stream;
     return device(thread_state().device).legacy_stream;
   }
   if (null_handle || handle == cudaStreamPerThread) {
@@ -137,6 +140,43 @@ std::shared_ptr<Stream> Core::stream(cudaStream_t handle, bool per_thread_defaul
   }
   const auto it = streams_.find(handle);
   return it == streams_.end() ? nullptr : it->second;
+}
+
+std::shared_ptr<Context> Core::create_context(int index) {
+  Device& owner = device(index);
+  auto context = std::make_shared<Context>();
+  context->device = index;
+  context->id = ++context_id_;
+  context->legacy_stream = make_stream(owner, kDefaultStreamId, 0, 0);
+  context->legacy_stream->legacy = true;
+  context->legacy_stream->context_id = context->id;
+  contexts_[context.get()] = context;
+  if (CuptiSink* cupti = sink()) cupti->context_created(index, context->id);
+  return context;
+}
+
+std::shared_ptr<Context> Core::context(const void* handle) const {
+  const auto it = contexts_.find(handle);
+  return it == contexts_.end() ? nullptr : it->second;
+}
+
+std::shared_ptr<Context> Core::context_of(uint32_t id) const {
+  for (const auto& [handle, context] : contexts_) {
+    if (context->id == id) return context;
+  }
+  return nullptr;
+}
+
+// "Destroys and cleans up all resources associated with the context" (cuCtxDestroy).
+bool Core::destroy_context(const void* handle) {
+  const auto gone = context(handle);
+  if (gone == nullptr) return false;
+  std::erase_if(events_, [&](const auto& each) { return each.second->context_id == gone->id; });
+  std::erase_if(streams_, [&](const auto& each) { return each.second->context_id == gone->id; });
+  std::erase_if(device(gone->device).streams,
+                [&](const auto& each) { return each->context_id == gone->id; });
+  contexts_.erase(handle);
+  return true;
 }
 
 bool Core::destroy_stream(cudaStream_t handle) {

@@ -46,6 +46,12 @@ class Core final : public SimCore, public OpObserver {
                                         uint32_t correlation, uint32_t context_id = 0);
   bool destroy_stream(cudaStream_t handle);
 
+  // Of cuCtxCreate, by their handles.
+  std::shared_ptr<Context> create_context(int device);
+  std::shared_ptr<Context> context(const void* handle) const;
+  std::shared_ptr<Context> context_of(uint32_t id) const;  // null: cuCtxCreate made none such
+  bool destroy_context(const void* handle);
+
   std::shared_ptr<Event> create_event(unsigned flags, int device);
   std::shared_ptr<Event> event(cudaEvent_t handle);
   bool destroy_event(cudaEvent_t handle);
@@ -136,6 +142,7 @@ class Core final : public SimCore, public OpObserver {
   MemoryMap memory_;
   std::vector<Device> devices_;
   std::unordered_map<const void*, std::shared_ptr<Stream>> streams_;
+  std::unordered_map<const void*, std::shared_ptr<Context>> contexts_;
   std::unordered_map<const void*, std::shared_ptr<Event>> events_;
   std::unordered_map<const void*, std::shared_ptr<Graph>> graphs_;
   std::unordered_map<const void*, std::shared_ptr<GraphExec>> graph_execs_;
@@ -145,6 +152,7 @@ class Core final : public SimCore, public OpObserver {
   std::atomic<bool> used_{false};
   std::atomic<bool> forked_{false};
   uint32_t event_id_ = 0;
+  uint32_t context_id_ = 200;  // after those of devices and of green contexts
   uint32_t graph_id_ = 0;
   uint64_t event_sync_id_ = 0;
   uint64_t capture_id_ = 0;

@@ -20,6 +20,8 @@ std::shared_ptr<Event> Core::create_event(unsigned flags, int device) {
   event->id = ++event_id_;
   event->flags = flags;
   event->device = device;
+  const auto& current = thread_state().context;
+  event->context_id = current != nullptr ? current->id : static_cast<uint32_t>(device) + 1;
   events_[event.get()] = event;
   return event;
 }

@@ -93,8 +93,16 @@ struct Stream {
   uint64_t last_node = 0;  // the newest node captured from this stream
 };
 
+// A context of cuCtxCreate. What belongs to it goes with it.
+struct Context {
+  int device = 0;
+  uint32_t id = 0;
+  std::shared_ptr<Stream> legacy_stream;
+};
+
 struct Event {
   uint32_t id = 0;
+  uint32_t context_id = 0;
   unsigned flags = 0;
   int device = 0;
   OpPtr op;
@@ -139,9 +147,10 @@ struct DriverCall {
 
 // One per thread; never freed, since calls arrive while threads are being torn down.
 struct ThreadState {
-  int device = 0;            // of the current context, or where none is:
-  int runtime_device = 0;    // as cudaSetDevice chose
-  bool has_context = false;  // one is current; the runtime's calls see to that
+  int device = 0;                    // of the current context, or where none is:
+  int runtime_device = 0;            // as cudaSetDevice chose
+  bool has_context = false;          // one is current; the runtime's calls see to that
+  std::shared_ptr<Context> context;  // that one, if cuCtxCreate made it; null: the primary one
   cudaError_t last_error = cudaSuccess;
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
   uint64_t next_kernel_ns = 0;

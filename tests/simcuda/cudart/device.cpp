@@ -134,6 +134,7 @@ cudaError_t cudaSetDevice(int device) {
     if (!valid_device(device)) return cudaErrorInvalidDevice;
     thread_state().device = thread_state().runtime_device = device;
     thread_state().has_context = true;
+    thread_state().context = nullptr;
     const Core::Lock held = Core::instance().lock();
     Core::instance().device(device);
     return cudaSuccess;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: primary ones, and which is current on a thread.
+// Contexts: primary ones, those that are made, and which is current on a thread.
 #include "tests/simcuda/driver/driver_api.h"
 
 namespace gpuprof::simcuda {
 namespace {
 
+SIM_API(cuCtxCreate_v4)
+SIM_API(cuCtxDestroy_v2)
 SIM_GETTER(cuDevicePrimaryCtxGetState)
 SIM_GETTER(cuCtxGetId)
 SIM_GETTER(cuCtxGetDevice)
@@ -20,6 +22,31 @@ int device_of(CUcontext context) {
   return static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1;
 }
 
+CUcontext handle_of(const std::shared_ptr<Context>& context) {
+  return reinterpret_cast<CUcontext>(context.get());
+}
+
+CUcontext current_context() {
+  const ThreadState& thread = thread_state();
+  if (!thread.has_context) return nullptr;
+  return thread.context != nullptr ? handle_of(thread.context) : primary_of(thread.device);
+}
+
+// Null: none.
+void make_current(CUcontext handle, const std::shared_ptr<Context>& made) {
+  ThreadState& thread = thread_state();
+  thread.has_context = handle != nullptr;
+  thread.context = made;
+  thread.device = handle == nullptr ? thread.runtime_device
+                  : made != nullptr ? made->device
+                                    : device_of(handle);
+}
+
+std::shared_ptr<Context> made_context(CUcontext handle) {
+  const Core::Lock held = Core::instance().lock();
+  return Core::instance().context(handle);
+}
+
 CUresult context_of_stream(const ApiInfo& api, CUstream handle, bool per_thread, CUcontext* out) {
   return driver_only(api, [&](ApiCall&) {
     if (out == nullptr) return cudaErrorInvalidValue;
@@ -28,7 +55,9 @@ CUresult context_of_stream(const ApiInfo& api, CUstream handle, bool per_thread,
     const Core::Lock held = core.lock();
     const auto stream = core.stream(handle, per_thread);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    *out = primary_of(stream->device);
+    *out = stream->context_id == core.device(stream->device).context_id
+               ? primary_of(stream->device)
+               : handle_of(core.context_of(stream->context_id));
     return cudaSuccess;
   });
 }
@@ -60,30 +89,55 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
   });
 }
 
+CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams*, unsigned, CUdevice device) {
+  return driver_only(k_cuCtxCreate_v4, [&](ApiCall& call) {
+    if (out == nullptr) return cudaErrorInvalidValue;
+    if (!valid_device(device)) return cudaErrorInvalidDevice;
+    call.details.device = device;
+    const auto made = [device] {
+      const Core::Lock held = Core::instance().lock();
+      return Core::instance().create_context(device);
+    }();
+    *out = handle_of(made);
+    make_current(*out, made);
+    return cudaSuccess;
+  });
+}
+// One that is current on this thread "will also be popped" (cuCtxDestroy): contexts are not
+// stacked here, so none is current then.
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  return driver_only(k_cuCtxDestroy_v2, [&](ApiCall&) {
+    if (context != nullptr && current_context() == context) make_current(nullptr, nullptr);
+    const Core::Lock held = Core::instance().lock();
+    return Core::instance().destroy_context(context) ? cudaSuccess : cudaErrorContextIsDestroyed;
+  });
+}
 CUresult cuCtxSetCurrent(CUcontext context) {
-  ThreadState& thread = thread_state();
-  if (context != nullptr && !valid_device(device_of(context))) return CUDA_ERROR_INVALID_CONTEXT;
-  thread.has_context = context != nullptr;
-  thread.device = context != nullptr ? device_of(context) : thread.runtime_device;
+  const auto made = made_context(context);
+  if (context != nullptr && made == nullptr && !valid_device(device_of(context))) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  make_current(context, made);
   return CUDA_SUCCESS;
 }
 // "If no context is bound to the calling CPU thread then *pctx is set to NULL" (cuCtxGetCurrent).
 CUresult cuCtxGetCurrent(CUcontext* context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const ThreadState& thread = thread_state();
-  *context = thread.has_context ? primary_of(thread.device) : nullptr;
+  *context = current_context();
   return CUDA_SUCCESS;
 }
 // The number that CUPTI's records have; of a context that was destroyed none (CUDA driver API,
 // cuCtxGetId: CUDA_ERROR_CONTEXT_IS_DESTROYED).
 CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
   return driver_only(k_cuCtxGetId, [&](ApiCall&) {
-    if (context == nullptr && !thread_state().has_context) return cudaErrorDeviceUninitialized;
-    const int device = context == nullptr ? thread_state().device : device_of(context);
-    if (id == nullptr || !valid_device(device)) return cudaErrorInvalidValue;
+    if (context == nullptr) context = current_context();
+    if (context == nullptr) return cudaErrorDeviceUninitialized;
+    if (id == nullptr) return cudaErrorInvalidValue;
     Core& core = Core::instance();
     const Core::Lock held = core.lock();
-    *id = core.device(device).context_id;
+    const auto made = core.context(context);
+    if (made == nullptr && !valid_device(device_of(context))) return cudaErrorContextIsDestroyed;
+    *id = made != nullptr ? made->id : core.device(device_of(context)).context_id;
     return cudaSuccess;
   });
 }
