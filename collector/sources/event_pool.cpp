@@ -22,6 +22,7 @@ bool EventPool::prepare() {
       return false;
     }
     for (uint32_t& first : free_) first = kNone;
+    for (Queue& queue : queues_) queue = Queue{};
     empty_ = kNone;
     used_ = 0;
   }
@@ -30,9 +31,72 @@ bool EventPool::prepare() {
   return true;
 }
 
-uint32_t EventPool::take(uint16_t context) {
+uint16_t EventPool::queue_of(uint16_t context, uint64_t stream, bool make) {
+  uint16_t empty = kNoQueue;
+  const uint64_t start = stream * 0x9e3779b97f4a7c15ull >> 32;
+  for (uint16_t i = 0; i < kMostQueues; ++i) {
+    const auto place = static_cast<uint16_t>((start + i) % kMostQueues);
+    const Queue& queue = queues_[place];
+    if (queue.taken + queue.waiting == 0) {
+      if (empty == kNoQueue) empty = place;
+    } else if (queue.stream == stream && queue.context == context) {
+      return place;
+    }
+  }
+  if (make && empty != kNoQueue)
+    queues_[empty] = {stream, context, 0, 0, kUntilNextLook, kNone, kNone};
+  return make ? empty : kNoQueue;
+}
+
+void EventPool::pop(Queue& queue) {
+  EventPair& first = pairs_[queue.first];
+  first.waits = false;
+  --queue.waiting;
+  queue.first = first.behind;
+  if (queue.first == kNone) queue.last = kNone;
+}
+
+void EventPool::leave_queue(uint32_t pair) {
+  EventPair& each = pairs_[pair];
+  if (each.queue == kNoQueue) return;
+  Queue& queue = queues_[each.queue];
+  if (each.state == EventPairState::taken) {
+    --queue.taken;
+  } else if (each.waits && queue.first == pair) {
+    pop(queue);
+  } else if (each.waits) {  // two threads' calls in one stream
+    uint32_t before = queue.first;
+    while (pairs_[before].behind != pair) before = pairs_[before].behind;
+    pairs_[before].behind = each.behind;
+    if (queue.last == pair) queue.last = before;
+    --queue.waiting;
+    each.waits = false;
+  }
+  each.queue = kNoQueue;
+}
+
+EventPool::Waiting EventPool::waiting(uint16_t context, uint64_t stream) {
+  const LockGuard guard(g_lock);
+  const uint16_t place = queue_of(context, stream, false);
+  if (place == kNoQueue) return {kNone, kNone};
+  return {queues_[place].first, queues_[place].last};
+}
+
+void EventPool::pass(uint32_t pair) {
+  const LockGuard guard(g_lock);
+  while (pairs_[pair].waits) pop(queues_[pairs_[pair].queue]);
+}
+
+uint32_t EventPool::take(uint16_t context, uint64_t stream, bool moves) {
   const LockGuard guard(g_lock);
   if (!open_) return kNone;
+  const uint16_t place = queue_of(context, stream, true);
+  if (place == kNoQueue) return kNone;
+  Queue& queue = queues_[place];
+  if (moves) queue.since_moved = 0;
+  const bool moved = queue.since_moved < kUntilNextLook;
+  if (queue.taken + queue.waiting >= kMostWaiting && !moved) return kFull;
+  ++queue.since_moved;
   uint32_t pair = free_[context];
   if (pair != kNone) {
     free_[context] = pairs_[pair].next;
@@ -45,7 +109,11 @@ uint32_t EventPool::take(uint16_t context) {
     return kNone;
   }
   pairs_[pair].context = context;
+  pairs_[pair].stream = stream;
+  pairs_[pair].queue = place;
+  pairs_[pair].waits = false;
   pairs_[pair].state = EventPairState::taken;
+  ++queue.taken;
   return pair;
 }
 
@@ -53,6 +121,7 @@ bool EventPool::give_back(uint32_t pair) {
   const LockGuard guard(g_lock);
   EventPair& each = pairs_[pair];
   if (each.state == EventPairState::orphan) return false;
+  leave_queue(pair);
   each.state = EventPairState::free;
   each.next = free_[each.context];
   free_[each.context] = pair;
@@ -62,6 +131,7 @@ bool EventPool::give_back(uint32_t pair) {
 void EventPool::give_back_without(uint32_t pair) {
   const LockGuard guard(g_lock);
   EventPair& each = pairs_[pair];
+  leave_queue(pair);
   each.begin = each.end = nullptr;
   each.state = EventPairState::none;
   each.next = empty_;
@@ -70,8 +140,16 @@ void EventPool::give_back_without(uint32_t pair) {
 
 bool EventPool::hand_over(uint32_t pair) {
   const LockGuard guard(g_lock);
-  if (pairs_[pair].state == EventPairState::orphan) return false;
-  pairs_[pair].state = EventPairState::recorded;
+  EventPair& each = pairs_[pair];
+  if (each.state == EventPairState::orphan) return false;
+  each.state = EventPairState::recorded;
+  each.waits = true;
+  each.behind = kNone;
+  Queue& queue = queues_[each.queue];
+  --queue.taken;
+  ++queue.waiting;
+  (queue.last == kNone ? queue.first : pairs_[queue.last].behind) = pair;
+  queue.last = pair;
   return recorded_.push_back(pair);  // there is room for all
 }
 
@@ -124,6 +202,8 @@ void EventPool::end(PodVector<uint32_t>& out) {
   open_ = false;
   for (uint32_t i = 0; i < used_; ++i) {
     EventPair& each = pairs_[i];
+    each.queue = kNoQueue;
+    each.waits = false;
     if (each.state == EventPairState::free || each.state == EventPairState::recorded) {
       (void)out.push_back(i);
     } else if (each.state == EventPairState::taken) {
@@ -131,6 +211,7 @@ void EventPool::end(PodVector<uint32_t>& out) {
     }
   }
   for (uint32_t& first : free_) first = kNone;
+  for (Queue& queue : queues_) queue = Queue{};
   recorded_.clear();
 }
 

@@ -70,7 +70,28 @@ bool make_events(const EventDriver& driver, EventPair& pair) {
   return false;
 }
 
+// Held while a hook asks for the state of an event that it has not taken, and while events are
+// destroyed. A hook does not wait for it.
+Mutex g_asking;
+
+// Whether the GPU has come to pairs of a stream since it was last known to: these are no more in
+// it.
+bool stream_moves(const EventDriver& driver, uint16_t context, uint64_t stream) {
+  if (!g_asking.try_lock()) return false;
+  const RelaxedCapture relaxed(driver);
+  const auto pass = [&](uint32_t pair) {
+    if (pair == EventPool::kNone || driver.query(g->pool[pair].end) != 0) return false;
+    g->pool.pass(pair);
+    return true;
+  };
+  bool moves = pass(g->pool.waiting(context, stream).last);
+  while (pass(g->pool.waiting(context, stream).first)) moves = true;
+  g_asking.unlock();
+  return moves;
+}
+
 void destroy_events(const EventDriver& driver, uint32_t number) {
+  const LockGuard guard(g_asking);
   EventPair& pair = g->pool[number];
   if (pair.begin) driver.destroy(pair.begin);
   if (pair.end) driver.destroy(pair.end);
@@ -80,18 +101,19 @@ void destroy_events(const EventDriver& driver, uint32_t number) {
 // Records the first event of a pair; kNoEvents: the call has no time.
 uint32_t begin_pair(const EventDriver& driver, const Record& record, bool own, uint16_t context) {
   const uint64_t stream = stream_of(record);
-  const uint32_t number = g->pool.take(context);
-  if (number == EventPool::kNone) return kNoEvents;
+  unsigned long long id = 0;
+  if (driver.stream_id[own](stream, &id) != 0) return kNoEvents;
+  uint32_t number = g->pool.take(context, id, false);
+  if (number == EventPool::kFull && stream_moves(driver, context, id)) {
+    number = g->pool.take(context, id, true);
+  }
+  if (number == EventPool::kNone || number == EventPool::kFull) return kNoEvents;
   EventPair& pair = g->pool[number];
   if (!make_events(driver, pair)) {
     g->pool.give_back_without(number);
     return kNoEvents;
   }
-  unsigned long long id = 0;
-  if (driver.stream_id[own](stream, &id) == 0 && driver.record[own](pair.begin, stream) == 0) {
-    pair.stream = id;
-    return number;
-  }
+  if (driver.record[own](pair.begin, stream) == 0) return number;
   if (!g->pool.give_back(number)) destroy_events(driver, number);
   return kNoEvents;
 }
@@ -374,6 +396,7 @@ uint64_t event_times_error_ticks() {
 
 namespace {
 void forget_event_times() {
+  g_asking.unlock();
   g_ready = false;
   g_number = 0;
   g_last_reading_ns = g_error_ticks = 0;

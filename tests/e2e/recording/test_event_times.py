@@ -146,6 +146,40 @@ def test_a_clock_behind_a_full_queue_loses_no_time(tmp_path):
     assert info["gpu_time_error_ns"] < 1_000_000
 
 
+BLOCKED = """
+import ctypes, threading
+cuda, P = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p
+runtime = ctypes.CDLL("libcudart.so.13")
+module, kernel, stream, released = P(), P(), P(), threading.Event()
+assert runtime.cudaStreamCreate(ctypes.byref(stream)) == 0
+assert cuda.cuModuleLoadData(ctypes.byref(module), b"") == 0 == cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"k")
+def launch(count, ns):
+    for _ in range(count):
+        cuda.simcuda_set_next_kernel_ns(ctypes.c_uint64(ns))
+        assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, None, None) == 0
+wait = ctypes.CFUNCTYPE(None, P)(lambda _: released.wait())
+def blocked():
+    assert runtime.cudaLaunchHostFunc(stream, wait, None) == 0
+    launch(500, 2000)
+    released.set()
+def ahead():
+    launch(2000, 100000)
+"""
+
+
+@pytest.mark.parametrize("way, timed", [("blocked", 256), ("ahead", 2000)])
+def test_events_leave_room_in_a_streams_queue(way, timed, tmp_path):
+    """A stream that stands has so much more room for the program's launches. One that moves, with as many launches ahead as
+    fit, has all times."""
+    program = BLOCKED + f"{way}()\nassert runtime.cudaStreamSynchronize(stream) == 0\n"
+    _, comparison, info = profile(tmp_path, sys.executable, "-c", program, GPUPROF_GPU_TIMES="events", SIMCUDA_QUEUE=1024,
+                                  **harness.WHOLE_RUN)
+    launches = harness.of_kind(comparison.records, "launch")
+    assert not comparison.problems and len(launches) == {"blocked": 500, "ahead": 2000}[way]
+    assert sum("partner" in r for r in launches) == timed
+    assert info["losses"] == ({"event_untimed": len(launches) - timed} if timed < len(launches) else {})
+
+
 CONTEXTS = """
 import ctypes, os, threading, time
 cuda, P = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p

@@ -135,6 +135,7 @@ class Core final : public SimCore, public OpObserver {
   void announce_stream(const Stream& stream, uint32_t correlation);
   std::vector<OpPtr> ordering(const Stream& stream) const;
   static void set_forked();
+  void wait_for_room(Stream& stream);
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -88,6 +89,7 @@ struct Stream {
   bool legacy = false;
   bool blocking = true;  // ordered with the legacy default stream
   OpPtr last;
+  std::deque<OpPtr> waiting;  // where SIMCUDA_QUEUE limits them
   std::shared_ptr<Capture> capture;
   bool capture_origin = false;
   uint64_t last_node = 0;  // the newest node captured from this stream

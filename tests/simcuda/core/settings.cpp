@@ -77,6 +77,7 @@ Settings read_settings() {
   s.memory_bytes = memory_mb << 20;
   read_number("SIMCUDA_KERNEL_NS", &s.kernel_ns);
   read_number("SIMCUDA_LAUNCH_LATENCY_NS", &s.launch_latency_ns);
+  read_number("SIMCUDA_QUEUE", &s.queue);
   read_number("SIMCUDA_CONNECTIONS", &s.connections);
   read_number("SIMCUDA_COPY_LIMIT", &s.copy_limit_bytes);
   read_number("SIMCUDA_SEED", &s.seed);

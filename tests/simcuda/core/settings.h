@@ -19,6 +19,7 @@ struct Settings {
   uint64_t memory_bytes = 80ull << 30;
   uint64_t kernel_ns = 5000;
   uint64_t launch_latency_ns = 3000;
+  uint32_t queue = 0;                      // entries of a stream that may wait; 0: any number
   uint32_t connections = 0;                // work queues of a device; 0: one per stream
   uint64_t copy_limit_bytes = 1ull << 20;  // bytes really moved per copy
   uint64_t seed = 1;

@@ -86,9 +86,26 @@ void Core::add_node(Stream& stream, Graph::Node node) {
   graph.nodes.push_back(std::move(node));
 }
 
+// Gives up the lock that the caller holds meanwhile.
+void Core::wait_for_room(Stream& stream) {
+  const uint32_t most = settings().queue;
+  const auto first_is_over = [&] {
+    return !stream.waiting.empty() && finished({stream.waiting.front()});
+  };
+  while (most != 0) {
+    while (first_is_over()) stream.waiting.pop_front();
+    if (stream.waiting.size() < most) return;
+    Lock held(mutex_, std::adopt_lock);
+    changed_.wait_for(held, std::chrono::microseconds(20));
+    held.release();
+  }
+}
+
 OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool traced,
                 uint64_t earliest, const OpPtr& also_after) {
   Device& device = devices_[static_cast<size_t>(stream.device)];
+  wait_for_room(stream);
+  earliest = std::max(earliest, settings().queue != 0 ? arrival() : 0);
   auto op = std::make_shared<Op>();
   op->info = work.info;
   op->info.device = stream.device;
@@ -112,6 +129,7 @@ OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool tra
   after.push_back(also_after);
   timeline_.enqueue(op, after);
   stream.last = op;
+  if (settings().queue != 0) stream.waiting.push_back(op);
   return op;
 }
 
