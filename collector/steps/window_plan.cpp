@@ -6,12 +6,22 @@ namespace gpuprof {
 WindowPlan::WindowPlan(const ScheduleSpec& spec, bool armed)
     : spec_(spec), armed_(armed), scheduled_(spec) {}
 
-void WindowPlan::restart() {
+bool WindowPlan::restart(uint64_t counted, uint64_t index) {
   scheduled_ = Schedule(spec_);
   phase_ = Phase::waiting;
-  open_ = scheduled_next_ = 0;
+  open_ = scheduled_next_ = triggered_ = 0;
   postponed_ = false;
   base_ = 0;
+  if (pending_) asked_.first = index + (asked_.first > counted ? asked_.first - counted : 1);
+  return pending_;
+}
+
+bool WindowPlan::ask_again(uint64_t index) {
+  if (!asked_open_) return false;
+  asked_open_ = false;
+  pending_ = true;
+  asked_.first = index + 1 + spec_.warmup;
+  return true;
 }
 
 void WindowPlan::begin_after(uint64_t index) {
@@ -66,7 +76,10 @@ void WindowPlan::leave_out(Transition& change, uint32_t window) {
 Transition WindowPlan::step(uint64_t index, const Transition& scheduled) {
   if (pending_ && index >= asked_.first) {
     pending_ = false;  // also where it is jumped over
-    if (asked_.has(index)) return begin(index, asked_, scheduled_next_ + triggered_++, scheduled);
+    if (asked_.has(index)) {
+      asked_open_ = true;
+      return begin(index, asked_, scheduled_next_ + triggered_++, scheduled);
+    }
   }
   if (postponed_ && resumes_) {
     postponed_ = false;
@@ -74,6 +87,7 @@ Transition WindowPlan::step(uint64_t index, const Transition& scheduled) {
   }
   if (recording_) return go_on(index, scheduled);
   Transition change = scheduled;
+  asked_open_ = asked_open_ && !change.window_begins;
   if (change.window_begins && postponed_) {
     postponed_ = false;
     leave_out(change, again_number_);
@@ -114,7 +128,7 @@ Transition WindowPlan::go_on(uint64_t index, const Transition& scheduled) {
     change.window = open_;
     return change;
   }
-  recording_ = false;
+  recording_ = asked_open_ = false;
   change.window_ends = true;
   change.ended_window = open_;
   if (!change.window_begins) change.window = open_;
@@ -151,7 +165,7 @@ bool WindowPlan::trigger(uint64_t first, uint64_t steps, uint64_t index) {
 }
 
 void WindowPlan::switch_off(uint64_t resume) {
-  pending_ = recording_ = postponed_ = false;
+  pending_ = recording_ = postponed_ = asked_open_ = false;
   scheduled_.cut();
   phase_ = Phase::waiting;
   resumed_late_ = !armed_;

@@ -13,8 +13,13 @@ namespace gpuprof {
 class WindowPlan {
  public:
   WindowPlan(const ScheduleSpec& spec, bool armed);
-  // What was counted before were no steps, and no window is open: the schedule begins anew.
-  void restart();
+  // What was counted up to `counted` were no steps, and no window is open: the schedule begins
+  // anew, at boundary `index` of another count. A trigger that has not begun moves to as many steps
+  // ahead as it was. True: one has.
+  bool restart(uint64_t counted = 0, uint64_t index = 0);
+  // The triggered window that was open has been dropped: it begins anew after a warm-up. True: one
+  // does.
+  bool ask_again(uint64_t index);
   // Steps up to `index` were counted before anybody knew that they are steps, and the schedule's
   // window would lie among them: it begins anew with the next one.
   void begin_after(uint64_t index);
@@ -37,6 +42,7 @@ class WindowPlan {
   // Whether a trigger was taken whose window has not begun, at trigger_first().
   bool waits_for_trigger() const { return pending_; }
   uint64_t trigger_first() const { return asked_.first; }
+  uint64_t trigger_steps() const { return asked_.count; }
   // The schedule is off until boundary `resume` (UINT64_MAX: until told otherwise, and no trigger
   // is taken); a trigger that was taken before is dropped. The caller cuts an open window first.
   // The schedule's cycle that the boundary falls into is left out, so that no rank begins in the
@@ -72,7 +78,8 @@ class WindowPlan {
   uint32_t triggered_ = 0;       // triggered windows begun
   bool pending_ = false;         // a trigger that has not begun: for asked_
   Steps asked_;
-  bool recording_ = false;  // a window of own_ is open, which the schedule does not end
+  bool asked_open_ = false;  // the window that has begun last is of asked_, and was not completed
+  bool recording_ = false;   // a window of own_ is open, which the schedule does not end
   Steps own_;
   bool postponed_ = false;  // the window of number again_number_ has not begun
   bool resumes_ = false;    // it does, with again_

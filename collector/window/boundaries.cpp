@@ -76,8 +76,15 @@ void publish_source() {
   s.tracker.describe(s.source_text, sizeof s.source_text);
 }
 
-// What was counted were no steps. A window of them that is open leaves no dump.
-bool forget_steps(uint64_t ticks) {
+void say_moved_request() {
+  const Session& s = session();
+  log_line(LogLevel::info, "gpuprof trigger's request is for steps %" PRIu64 "-%" PRIu64 " now",
+           s.plan->trigger_first(), s.plan->trigger_first() + s.plan->trigger_steps() - 1);
+}
+
+// What was counted were no steps. A window of them that is open leaves no dump. `newest`: the
+// boundary of the new count that is being taken.
+bool forget_steps(uint64_t ticks, uint64_t newest) {
   Session& s = session();
   if (!s.config.schedule.all) forget_waiting_window();
   const SessionPhase phase = s.phase.load();
@@ -89,20 +96,24 @@ bool forget_steps(uint64_t ticks) {
     set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
-  if (!drain_wait_before_step() || !restart_step_log()) return false;
+  if (!drain_wait_before_step() || !restart_step_log()) {
+    if (s.plan->ask_again(s.boundaries)) say_moved_request();
+    return false;
+  }
   s.window.has_step = s.window.has_step && !is_free_window(s.window);
-  s.plan->restart();
+  const bool moved = s.plan->restart(s.boundaries ? s.boundaries - 1 : 0, newest);
+  if (s.plan->ask_again(newest) || moved) say_moved_request();
   s.boundaries = s.last_boundary_ticks = s.silent_step_ticks = 0;
   s.next_window = 0;
   return true;
 }
 
 // The schedule was over, by something else, when the program's own steps came: as many of those,
-// too.
+// too, unless somebody has asked for some.
 void record_after_other(uint64_t index) {
   Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
-  if (s.plan->phase() != Phase::done) return;
+  if (s.plan->phase() != Phase::done || s.plan->waits_for_trigger()) return;
   s.plan->trigger(index + 1 + spec.skip_first + spec.warmup, spec.active, index);
 }
 
@@ -123,7 +134,8 @@ void take_boundaries(const StepTracker::Result& result) {
   const bool follows_other = result.chosen_now && s.source != StepSource::automatic &&
                              !result.comes_back && s.tracker.source() != StepSource::profiler;
   const uint64_t counted = s.boundaries;
-  const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
+  const bool restarted =
+      result.restarts && forget_steps(result.ticks[result.count - 1], result.count - 1);
   const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
   const uint64_t logged = s.boundaries;
   for (size_t i = first; i < result.count; ++i) log_boundary(result.ticks[i]);

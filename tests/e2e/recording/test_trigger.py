@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import time
 
 import pytest
@@ -188,6 +189,75 @@ def test_a_step_that_is_named(tmp_path):
         done = harness.gpuprof("trigger", tmp_path / "out", "--at-step", "3")
         assert done.code == 2 and "--at-step 3" in done.err and len(done.err.splitlines()) == 1
     assert_window(finished(tmp_path)[0], tmp_path, first + 500, first + 501)
+
+
+OWN_MARKS_LATE = """
+import ctypes, os, sys, time
+cuda, own = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(None)
+memory, marks = ctypes.c_void_p(), False
+assert cuda.cudaMalloc(ctypes.byref(memory), 4096) == 0
+while True:
+    assert cuda.cudaMemsetAsync(memory, 7, ctypes.c_size_t(64), None) == 0
+    if not marks and SYNCS:
+        cuda.cudaDeviceSynchronize()
+    marks = marks or os.path.exists(sys.argv[1])
+    if marks:
+        own.gpuprof_step()
+    time.sleep(0.005)
+"""
+
+
+@contextlib.contextmanager
+def marking_late(folder, source, syncs=True, **settings):
+    """A program whose steps are those of `source` until it marks its own, once the file `marks` is there."""
+    program = OWN_MARKS_LATE.replace("SYNCS", str(syncs))
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen([sys.executable, "-c", program, folder / "marks"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                   env=harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_LOG="info", SIMCUDA_TRUTH=folder / "truth", **settings))
+        try:
+            wait_until(lambda: f"steps: {source}" in (folder / "log").read_text())
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def window_steps(dump):
+    summary = next(r for r in harness.records(dump) if r["kind"] == "summary")
+    return summary["steps"]["first"], summary["steps"]["last"]
+
+
+def test_a_request_goes_along_where_steps_are_counted_anew(tmp_path):
+    with marking_late(tmp_path, "sync", GPUPROF_MODE="armed") as process:
+        first, last = trigger(process.pid, "--at-step", 1000, "--steps", 5)
+        (tmp_path / "marks").touch()
+        wait_until(lambda: finished(tmp_path))
+        said = re.search(r"request is for steps (\d+)-(\d+) now", (tmp_path / "log").read_text())
+        moved, end = map(int, said.groups())
+        assert moved < first and end - moved == last - first
+        assert window_steps(finished(tmp_path)[0]) == (moved, end)
+
+
+def test_a_window_that_is_asked_for_is_made_again_if_its_steps_were_none(tmp_path):
+    with marking_late(tmp_path, "sync", GPUPROF_MODE="armed") as process:
+        trigger(process.pid, "--steps", 2000)
+        wait_until(lambda: list((tmp_path / "out").rglob("*.part")))
+        (tmp_path / "marks").touch()
+        wait_until(lambda: "request is for steps" in (tmp_path / "log").read_text())
+        moved, end = map(int, re.search(r"request is for steps (\d+)-(\d+) now", (tmp_path / "log").read_text()).groups())
+        assert end - moved == 1999 and moved < 20
+        wait_until(lambda: finished(tmp_path))
+        assert window_steps(finished(tmp_path)[0]) == (moved, end)
+
+
+def test_a_request_holds_where_the_programs_marks_follow_the_clock(tmp_path):
+    """Else the schedule's window, which is over by the clock, is made again by the marks."""
+    with marking_late(tmp_path, "time", syncs=False, GPUPROF_SCHEDULE="skip_first=0,warmup=0,active=1,repeat=1") as process:
+        wait_until(lambda: finished(tmp_path))
+        asked = trigger(process.pid, "--at-step", 60, "--steps", 3)
+        (tmp_path / "marks").touch()
+        wait_until(lambda: len(finished(tmp_path)) == 2)
+        assert window_steps(finished(tmp_path)[1]) == asked == (60, 62)
 
 
 def test_answers_for_machines(tmp_path):

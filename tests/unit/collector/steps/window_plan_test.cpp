@@ -218,11 +218,11 @@ std::string advance(WindowPlan& plan, uint64_t index, uint64_t count) {
   return out;
 }
 
-WindowPlan plan_of(const char* schedule) {
+WindowPlan plan_of(const char* schedule, bool armed = false) {
   ScheduleSpec spec;
   SettingError error;
   EXPECT_TRUE(parse_schedule(schedule, spec, error)) << error.text;
-  return WindowPlan(spec, false);
+  return WindowPlan(spec, armed);
 }
 
 TEST(WindowPlan, OfTheWholeProgramNoStepBeginsOrEndsAWindow) {
@@ -333,6 +333,30 @@ TEST(WindowPlan, OfWhatWereNoStepsNoWindowBeginsAnew) {
   plan.restart();
   EXPECT_FALSE(plan.postponed());
   EXPECT_EQ(advance(plan, 0, 8), "..w[0AAA]0--");
+}
+
+TEST(WindowPlan, ATriggerMovesIntoTheCountThatBeginsAnew) {
+  WindowPlan plan = plan_of(kShort, true);
+  EXPECT_EQ(advance(plan, 0, 91), std::string(91, '.'));
+  ASSERT_TRUE(plan.trigger(95, 2, 90));
+  EXPECT_TRUE(plan.restart(90, 1));
+  EXPECT_EQ(plan.trigger_first(), 6u) << "five steps ahead, as before";
+  EXPECT_EQ(advance(plan, 1, 10), "....w[0AA]0...");
+  EXPECT_FALSE(plan.restart(10, 1)) << "it was recorded";
+  EXPECT_FALSE(plan.ask_again(1));
+}
+
+TEST(WindowPlan, ATriggeredWindowThatIsDroppedBeginsAnew) {
+  WindowPlan plan = plan_of(kShort, true);
+  ASSERT_TRUE(plan.trigger(3, 2, 0));
+  EXPECT_EQ(advance(plan, 0, 4), "..w[0A");
+  plan.cut();
+  EXPECT_FALSE(plan.restart(3, 1));
+  ASSERT_TRUE(plan.ask_again(1));
+  EXPECT_EQ(advance(plan, 1, 7), ".w[0AA]0...");
+  EXPECT_FALSE(plan.ask_again(8));
+  plan.switch_off(UINT64_MAX);
+  EXPECT_FALSE(plan.ask_again(9));
 }
 
 TEST(WindowPlan, StepsCountedBeforeTheirSourceWasKnownDoNotPassOverTheWindow) {
