@@ -65,6 +65,15 @@ Placed places_by_call(const Timeline& timeline,
   return out;
 }
 
+// By work: its collective's call, of several the first. Work of one call is one collective.
+std::unordered_map<uint32_t, uint32_t> first_calls(const Process& process) {
+  std::unordered_map<uint32_t, uint32_t> out;
+  for (const CollectiveKernel& pair : process.collective_kernels) {
+    out.emplace(number(pair.kernel), number(pair.collective));
+  }
+  return out;
+}
+
 Placed places(const Timeline& timeline, Names& names) {
   std::vector<Issued> works;
   each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
@@ -72,6 +81,8 @@ Placed places(const Timeline& timeline, Names& names) {
   });
   std::stable_sort(works.begin(), works.end(),
                    [](const Issued& a, const Issued& b) { return a.at < b.at; });
+  const std::unordered_map<uint32_t, uint32_t> calls = first_calls(*timeline.process);
+  std::unordered_map<uint32_t, Place> of_calls;
   std::map<uint32_t, uint32_t> stream_numbers;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> counts;
   Placed out;
@@ -80,6 +91,12 @@ Placed places(const Timeline& timeline, Names& names) {
     while (step != timeline.steps.end() && step->end <= time) ++step;
     if (step == timeline.steps.end()) break;
     if (time < step->begin) continue;
+    const auto call = calls.find(work.event);
+    const auto known = call == calls.end() ? of_calls.end() : of_calls.find(call->second);
+    if (known != of_calls.end()) {
+      out.emplace_back(known->second, work);
+      continue;
+    }
     const std::string name = name_of(timeline, work);
     const auto next = static_cast<uint32_t>(stream_numbers.size());
     const uint32_t stream =
@@ -87,6 +104,7 @@ Placed places(const Timeline& timeline, Names& names) {
             ? stream_numbers.emplace(work.stream, next).first->second
             : kNamed | names.emplace(name, static_cast<uint32_t>(names.size())).first->second;
     out.emplace_back(Place{step->step, stream, counts[{step->step, stream}]++}, work);
+    if (call != calls.end()) of_calls.emplace(call->second, out.back().first);
   }
   return out;
 }
@@ -149,6 +167,34 @@ struct Gathered {
   JointCollective collective;
   std::vector<uint64_t> steps;    // by part
   std::vector<uint32_t> devices;  // by part
+  size_t works = 0;
+  uint32_t index = kNone;  // in RankComparison::collectives; kNone: it is not joint
+
+  // Ranks come one after the other.
+  void add(const Timeline& timeline, uint32_t rank, uint64_t step, const Work& work) {
+    ++works;
+    const uint32_t device = timeline.streams[work.stream].name.device;
+    std::vector<CollectivePart>& parts = collective.parts;
+    for (size_t i = parts.size(); i-- > 0 && parts[i].rank == rank;) {
+      if (devices[i] != device) continue;
+      const EventTable& events = timeline.events();
+      if (work.begin < events.begin_of(parts[i].event)) parts[i].event = work.event;
+      if (work.end > events.end_of(parts[i].last)) parts[i].last = work.event;
+      return;
+    }
+    parts.push_back({rank, work.event, work.event});
+    steps.push_back(step);
+    devices.push_back(device);
+  }
+  void finish(std::span<const Timeline> timelines) {
+    collective.shortest_ns = INT64_MAX, collective.last_begin = INT64_MIN;
+    for (const CollectivePart& part : collective.parts) {
+      const EventTable& events = timelines[part.rank].events();
+      const int64_t begin = events.begin_of(part.event);
+      collective.shortest_ns = std::min(collective.shortest_ns, events.end_of(part.last) - begin);
+      collective.last_begin = std::max(collective.last_begin, begin);
+    }
+  }
 };
 
 // Adds to the speeds what ranks wait in joint collectives, and how often each came last. GPUs of a
@@ -165,7 +211,7 @@ class JointWaits {
     for (size_t i = 0; i < collective.parts.size(); ++i) {
       const CollectivePart& part = collective.parts[i];
       const EventTable& events = timelines_[part.rank].events();
-      const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
+      const int64_t length = events.end_of(part.last) - events.begin_of(part.event);
       last[part.rank] |= length == collective.shortest_ns;  // clocks may differ
       waits_[part.rank][gathered.steps[i]] +=
           static_cast<double>(length - collective.shortest_ns) / 1000;
@@ -217,32 +263,31 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     placed.push_back(std::move(own));
     if (!placed.back().empty()) filled.push_back(&placed.back());
   }
+  const auto common = [&](Place place) {
+    if (by_call) place.step = 0;  // steps may be counted from elsewhere
+    return place;
+  };
   std::map<Place, Gathered> joint;
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : placed[rank]) {
-      const int64_t length = work.end - work.begin;
-      Place common = place;
-      if (by_call) common.step = 0;  // steps may be counted from elsewhere
-      const auto [at, fresh] =
-          joint.try_emplace(common, Gathered{JointCollective{{}, length, work.begin}, {}, {}});
-      JointCollective& collective = at->second.collective;
-      at->second.steps.push_back(place.step);
-      at->second.devices.push_back(timelines[rank].streams[work.stream].name.device);
-      collective.shortest_ns = std::min(collective.shortest_ns, length);
-      collective.last_begin = std::max(collective.last_begin, work.begin);
-      collective.parts.push_back({rank, work.event});
+      joint[common(place)].add(timelines[rank], rank, place.step, work);
     }
   }
   JointWaits waits(timelines, out);
   for (auto& [place, gathered] : joint) {
-    const std::vector<CollectivePart>& parts = gathered.collective.parts;
-    out.works += parts.size();
-    if (parts.size() < 2) continue;
-    out.matched += parts.size();
-    const auto index = static_cast<uint32_t>(out.collectives.size());
-    for (const CollectivePart& part : parts) out.joint_of[part.rank].emplace(part.event, index);
+    out.works += gathered.works;
+    if (gathered.collective.parts.size() < 2) continue;
+    out.matched += gathered.works;
+    gathered.finish(timelines);
+    gathered.index = static_cast<uint32_t>(out.collectives.size());
     waits.add(gathered);
     out.collectives.push_back(std::move(gathered.collective));
+  }
+  for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
+    for (const auto& [place, work] : placed[rank]) {
+      const uint32_t index = joint.find(common(place))->second.index;
+      if (index != kNone) out.joint_of[rank].emplace(work.event, index);
+    }
   }
   waits.finish(of_ranks);
 }

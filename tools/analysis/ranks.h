@@ -13,16 +13,18 @@
 
 namespace gpuprof::analysis {
 
-// One collective on one rank: the work that does it.
+// One collective on one GPU of a rank: the work that does it, in Process::events. A call, or a
+// group of calls, may do several pieces; they are one part from the first begin to the last end.
 struct CollectivePart {
   uint32_t rank;   // index of the timeline
-  uint32_t event;  // its work, in Process::events
+  uint32_t event;  // the one that begins first
+  uint32_t last;   // the one that ends last
 };
 
-// A collective that was recorded on two ranks or more. All of them begin when the last has come, so
+// A collective that was recorded on two GPUs or more. All of them begin when the last has come, so
 // what one waits is its duration less the shortest.
 struct JointCollective {
-  std::vector<CollectivePart> parts;
+  std::vector<CollectivePart> parts;  // in order of rank
   int64_t shortest_ns;
   int64_t last_begin;  // when the last one had come
 };

@@ -42,6 +42,8 @@ struct RankJob {
   int64_t collective = 60'000, leaving = 0;  // leaving: at most, later than the first
   bool identified = true;                    // the dumps name communicators
   int grouped = 1;                           // calls in each collective's kernel
+  int group_kernels = 1;    // of each collective's calls together, of different lengths
+  bool by_copies = false;   // copy engines do collectives: flags to each rank, data, flags
   int split = 0;            // a ReduceScatter a step in each group of so many ranks
   bool shrunk = false;      // a Broadcast a step in all ranks but the last
   int64_t message = 0;      // a step: each rank sends to the next one, for so long
@@ -81,6 +83,7 @@ struct RankCall {
   int peer = -1;             // of a message
   uint64_t count = 1 << 20;  // of floats
   int calls = 1;
+  int64_t ready = 0;  // when all ranks have come
 };
 
 // Of one rank: its records, as they come.
@@ -155,18 +158,26 @@ class RankWriter {
       add(collective_record(call, begin, call.calls > 1 ? begin + piece : host_), true);
     }
     if (call.calls > 1) at += piece * (call.calls + 1), group_call("ncclGroupEnd", at, host_);
-    Record r = make_record(Kind::launch, ticks(at + piece / 4), ticks(host_ - piece / 4),
-                           names_.api("cudaLaunchKernelExC"));
-    r.correlation = correlation_;
-    r.launch.function = nccl_, r.flags = kFlagNamed, r.launch.stream = 0x6000;
-    r.launch.grid_x = 24, r.launch.grid_y = r.launch.grid_z = 1;
-    r.launch.block_x = 512, r.launch.block_y = r.launch.block_z = 1;
-    add(r, true);
-    Record k = make_record(Kind::gpu_kernel, ticks(arrival_), ticks(end));
-    k.correlation = correlation_;
-    k.gpu_kernel.stream = 20, k.gpu_kernel.context = 1;
-    k.gpu_kernel.name = nccl_, k.gpu_kernel.shape = shapes_[0];
-    add(k, false);
+    if (job_.by_copies) return copies_of_call(call, at + piece / 4, end);
+    int64_t from = arrival_;
+    for (int i = 0; i < job_.group_kernels; ++i) {
+      if (i > 0) ++correlation_;
+      Record r = make_record(Kind::launch, ticks(at + piece / 4 + i), ticks(host_ - piece / 4),
+                             names_.api("cudaLaunchKernelExC"));
+      r.correlation = correlation_;
+      r.launch.function = nccl_, r.flags = kFlagNamed, r.launch.stream = 0x6000;
+      r.launch.grid_x = 24, r.launch.grid_y = r.launch.grid_z = 1;
+      r.launch.block_x = 512, r.launch.block_y = r.launch.block_z = 1;
+      add(r, true);
+      const int left = job_.group_kernels - i - 1;
+      const int64_t to = end - left * job_.collective / (job_.group_kernels + 1);
+      Record k = make_record(Kind::gpu_kernel, ticks(from), ticks(to));
+      k.correlation = correlation_;
+      k.gpu_kernel.stream = 20, k.gpu_kernel.context = 1;
+      k.gpu_kernel.name = nccl_, k.gpu_kernel.shape = shapes_[0];
+      add(k, false);
+      from = to;
+    }
   }
   void end_step() {
     ++correlation_;
@@ -299,15 +310,47 @@ class RankWriter {
     host_ += length + 1'000;
     add(r, true);
   }
+  // What NCCL's copy engines do: a flag to each other rank, the data once all flags are there,
+  // flags again. The waits for flags are no records.
+  void copies_of_call(const RankCall& call, int64_t host, int64_t end) {
+    constexpr int64_t kFlag = 1'500;
+    const int others = call.ranks - 1;
+    const auto add_copies = [&](const char* api, int copies, uint64_t bytes, int64_t from,
+                                int64_t to) {
+      Record r = make_record(Kind::copy, ticks(host), ticks(host + 10), names_.api(api));
+      r.correlation = ++correlation_, r.copy.stream = 0x6000;
+      host += 10;
+      add(r, true);
+      for (int i = 0; i < copies; ++i) {
+        const int64_t length = (to - from) / copies;
+        add(gpu_copy(20, bytes, from + i * length, from + (i + 1) * length), false);
+      }
+    };
+    const auto add_flags = [&](int64_t from) {
+      for (int i = 0; i < others; ++i, from += kFlag) {
+        add_copies("cudaMemcpyAsync", 1, 4, from, from + kFlag);
+      }
+      return from;
+    };
+    const int64_t ready = std::max(add_flags(arrival_), call.ready + others * kFlag);
+    const int64_t done = end - others * kFlag;
+    add_copies("cudaMemcpyBatchAsync", others, call.count * 4, ready, done);
+    add_flags(done);
+  }
+  Record gpu_copy(uint32_t stream, uint64_t bytes, int64_t begin, int64_t end) {
+    Record k = make_record(Kind::gpu_copy, ticks(begin), ticks(end));
+    k.correlation = correlation_;
+    k.gpu_copy.bytes = bytes, k.gpu_copy.stream = stream, k.gpu_copy.context = 1;
+    k.gpu_copy.direction = 8, k.gpu_copy.source_kind = k.gpu_copy.destination_kind = 3;
+    k.gpu_copy.peer_source = k.gpu_copy.peer_destination = 0xffff;
+    return k;
+  }
   void copy(int64_t length) {
     ++correlation_;
     const int64_t begin = std::max(compute_free_, host_ + 4'000);
     compute_free_ = begin + length;
-    Record k = make_record(Kind::gpu_copy, ticks(begin), ticks(compute_free_));
-    k.correlation = correlation_;
-    k.gpu_copy.bytes = 1 << 20, k.gpu_copy.stream = 7, k.gpu_copy.context = 1;
-    k.gpu_copy.direction = 1, k.gpu_copy.source_kind = 2, k.gpu_copy.destination_kind = 3;
-    k.gpu_copy.peer_source = k.gpu_copy.peer_destination = 0xffff;
+    Record k = gpu_copy(7, 1 << 20, begin, compute_free_);
+    k.gpu_copy.direction = 1, k.gpu_copy.source_kind = 2;
     Record r = make_record(Kind::copy, ticks(host_), ticks(host_ + job_.issue),
                            names_.api("cudaMemcpyAsync"));
     r.correlation = correlation_, r.copy.stream = 0x5000;
@@ -382,7 +425,7 @@ inline std::vector<HostClock> run_rank_job(
         std::span(ranks).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first));
     int64_t last = 0;
     for (const auto& rank : members) last = std::max(last, rank->arrive());
-    call.ranks = end - first;
+    call.ranks = end - first, call.ready = last;
     for (const auto& rank : members) {
       rank->leave(last + call.calls * job.collective + rank->jitter(job.leaving), call);
       ++call.rank;
@@ -404,6 +447,7 @@ inline std::vector<HostClock> run_rank_job(
     for (int layer = 0; layer < job.layers; ++layer) {
       for (const auto& rank : ranks) rank->kernels(job.backward);
       RankCall call;
+      if (job.by_copies) call.name = "ncclAllGather";
       call.calls = job.grouped;
       collective(0, job.ranks, call);
     }

@@ -57,14 +57,14 @@ std::vector<JointEnds> joint_ends(const Trace& trace, const std::vector<std::str
       std::map<uint32_t, std::pair<double, size_t>> sums;  // by host
       bool together = true;
       const Timeline& first = timelines[collective.parts[0].rank];
-      const int64_t base = first.events().end_of(collective.parts[0].event);
+      const int64_t base = first.events().end_of(collective.parts[0].last);
       for (const CollectivePart& part : collective.parts) {
         const Timeline& timeline = timelines[part.rank];
         const Shape& shape = timeline.shape(part.event);
         together = together && ends_together(trace.text(shape.name));
         const auto host = std::find(hosts.begin(), hosts.end(), timeline.process->header.host());
         auto& [sum, count] = sums[static_cast<uint32_t>(host - hosts.begin())];
-        sum += static_cast<double>(timeline.events().end_of(part.event) - base);
+        sum += static_cast<double>(timeline.events().end_of(part.last) - base);
         ++count;
       }
       if (!together || sums.size() < 2) continue;

@@ -322,14 +322,25 @@ int64_t RankReplay::held_back(const Work& work, const Call& call, int64_t ready)
   return delay > kUnexplainedNs ? delay : 0;
 }
 
+// What a rank does first in a collective waits for the others; its other pieces follow that.
+// Null: it is one of these.
+const JointCollective* RankReplay::begins_part(const JointCollective& collective,
+                                               uint32_t event) const {
+  const auto& parts = collective.parts;  // in order of rank
+  auto part = std::partition_point(parts.begin(), parts.end(),
+                                   [&](const CollectivePart& each) { return each.rank < rank_; });
+  while (part != parts.end() && part->rank == rank_ && part->event != event) ++part;
+  return part != parts.end() && part->rank == rank_ ? &collective : nullptr;
+}
+
 uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t begin) {
   const JointCollective* joint = nullptr;
   uint32_t after = begin;
   if (work.kind == WorkClass::communication) {
     const auto& joints = ranks_.joint_of[rank_];
     if (const auto found = joints.find(work.event); found != joints.end()) {
-      joint = &ranks_.collectives[found->second];
-      after = piece_.arrive(found->second, *joint, rank_, begin);
+      joint = begins_part(ranks_.collectives[found->second], work.event);
+      if (joint) after = piece_.arrive(found->second, *joint, rank_, begin);
     }
   }
   const uint32_t end = piece_.add(rank_, work.end - origin_);

@@ -82,6 +82,7 @@ class RankReplay {
   WorkEnd add_work(const Work& work, const Call* call, uint32_t call_begin);
   int64_t held_back(const Work& work, const Call& call, int64_t ready) const;
   uint32_t add_work_end(const Work& work, int64_t issued, uint32_t begin);
+  const JointCollective* begins_part(const JointCollective& collective, uint32_t event) const;
   FixTimes lengths(const Work& work, const JointCollective* joint) const;
   const WorkEnd* ended_just_before(const Work& work) const;
   const WorkEnd* ended_with(const Call& call) const;
