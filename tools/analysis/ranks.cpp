@@ -173,6 +173,7 @@ struct Gathered {
   // Ranks come one after the other.
   void add(const Timeline& timeline, uint32_t rank, uint64_t step, const Work& work) {
     ++works;
+    collective.by_copies |= timeline.shape(work.event).kind == Kind::gpu_copy;
     const uint32_t device = timeline.streams[work.stream].name.device;
     std::vector<CollectivePart>& parts = collective.parts;
     for (size_t i = parts.size(); i-- > 0 && parts[i].rank == rank;) {
@@ -207,6 +208,8 @@ class JointWaits {
 
   void add(const Gathered& gathered) {
     const JointCollective& collective = gathered.collective;
+    if (collective.by_copies) return;
+    ++out_.timed;
     std::map<uint32_t, bool> last;  // by rank: whether one of its GPUs came last
     for (size_t i = 0; i < collective.parts.size(); ++i) {
       const CollectivePart& part = collective.parts[i];
@@ -233,7 +236,7 @@ class JointWaits {
       std::vector<double> of_steps;
       for (const Step& step : timelines_[rank].steps) of_steps.push_back(waits_[rank][step.step]);
       out_.speeds[rank].waited_median_us = quantile(of_steps, 0.5);
-      if (!out_.collectives.empty()) of_ranks[rank].waited = std::move(of_steps);
+      if (out_.timed > 0) of_ranks[rank].waited = std::move(of_steps);
     }
   }
 
@@ -466,7 +469,7 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   out.comparable = !out.collectives.empty();
   if (out.comparable) out.slow = find_slow_ranks(of_steps, median_step_us(timelines));
   for (RankSpeed& speed : out.speeds) {
-    if (out.comparable) speed.last_pct *= 100 / static_cast<double>(out.collectives.size());
+    if (out.timed > 0) speed.last_pct *= 100 / static_cast<double>(out.timed);
   }
   compare_speeds(out.speeds, median_step_us(timelines));
   return out;

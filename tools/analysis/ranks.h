@@ -22,11 +22,14 @@ struct CollectivePart {
 };
 
 // A collective that was recorded on two GPUs or more. All of them begin when the last has come, so
-// what one waits is its duration less the shortest.
+// what one waits is its duration less the shortest. Of one that copy engines do that is not known:
+// NCCL's waits between the copies (cuStreamBatchMemOp) have no records, and nobody leaves with the
+// others.
 struct JointCollective {
   std::vector<CollectivePart> parts;  // in order of rank
   int64_t shortest_ns;
   int64_t last_begin;  // when the last one had come
+  bool by_copies = false;
 };
 
 // A rank's time in its median step against the median rank's: 1 is as the median, and where the
@@ -41,7 +44,8 @@ struct RankSpeed {
   double waited_us = 0;
   double waited_median_us = 0;  // the same of the median step
   double last_pct = 0;          // of the joint collectives: it, or one of its GPUs, came last
-  size_t collectives = 0;       // the joint ones that it is in; 0: how it compares is not known
+  // The joint ones that it is in, less those that copy engines do; 0: how it compares is not known.
+  size_t collectives = 0;
 };
 
 struct RankComparison {
@@ -51,6 +55,7 @@ struct RankComparison {
   std::vector<SlowRank> slow;                                    // most excess first
   bool comparable = false;  // more than one rank in the same steps
   bool named = false;       // by NCCL's calls, which the dumps of all ranks name
+  size_t timed = 0;         // of `collectives`: those of which is known who waited
   // Pieces of work that collectives did in the steps, and those found on another rank, too.
   size_t works = 0, matched = 0;
 };

@@ -111,7 +111,7 @@ void add_rows<Collectives>(std::span<const Exported> sources, std::span<const Ro
       row.put_if(known.group_rank != Shape::kAbsent, C::group_rank, known.group_rank);
       row.put_if(known.peer != Shape::kAbsent, C::peer, known.peer);
       row.put_if(call.matched, C::transfer_ns, ns(call.transfer_us));
-      row.put_if(call.matched, C::wait_ns, ns(call.wait_us));
+      row.put_if(call.wait_us.has_value(), C::wait_ns, ns(call.wait_us.value_or(0)));
       row.put_if(call.matched, C::exposed_ns, ns(call.exposed_us));
       row.put_if(call.matched, C::overlapped_ns, ns(call.overlapped_us));
     });

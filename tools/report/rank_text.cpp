@@ -84,10 +84,15 @@ void add_collective_times(TextLines& out, const Report& report, const TextOption
                  options.width);
   std::set<std::string> links_known;
   size_t shown = 0;
+  uint64_t by_copies = 0;
+  double between_us = 0;
   for (const CollectiveTimesRow& row : times.rows) {
+    by_copies += row.by_copies, between_us += row.between_us;
     if (row.matched == 0 || ++shown > 8) continue;
     rows.row({fmt::format("{}", row.calls), format_bytes(row.bytes / row.matched),
-              time_each(row.transfer_us, row.matched), time_each(row.waiting_us, row.matched),
+              time_each(row.transfer_us, row.matched),
+              row.by_copies < row.matched ? time_each(row.waiting_us, row.matched - row.by_copies)
+                                          : "unknown",
               wide ? time_each(row.exposed_us, row.matched) : "",
               wide ? fmt::format("{:.1f}", row.algorithm_gbs) : "",
               fmt::format("{:.1f}", row.bus_gbs),
@@ -96,6 +101,11 @@ void add_collective_times(TextLines& out, const Report& report, const TextOption
     if (row.peak.gbs > 0) links_known.insert(row.peak.link);
   }
   if (shown > 0) out.add(rows.text());
+  if (by_copies > 0) {
+    out.line(
+        "  {} calls are done by copy engines: {} each is between their copies, and may be waiting",
+        by_copies, time_each(between_us, by_copies));
+  }
   for (const std::string& link : links_known) {
     out.line("  of link: NCCL is assumed to use {}, one way", link);
   }

@@ -201,20 +201,26 @@ Json groups_json(const Tables& tables) {
 Json collective_times_json(const CollectiveTimes& times) {
   Json out = Json::array();
   for (const CollectiveTimesRow& row : times.rows) {
-    out.push_back({{"name", row.function},
-                   {"group", row.group},
-                   {"members", members_text(row)},
-                   {"size", size_text(row)},
-                   {"ranks", row.ranks},
-                   {"calls", row.calls},
-                   {"matched", row.matched},
-                   {"bytes", row.bytes},
-                   {"transfer_us", rounded(row.transfer_us)},
-                   {"waiting_us", rounded(row.waiting_us)},
-                   {"exposed_us", rounded(row.exposed_us)},
-                   {"overlapped_us", rounded(row.overlapped_us)},
-                   {"algorithm_gb_per_s", rounded(row.algorithm_gbs)},
-                   {"bus_gb_per_s", rounded(row.bus_gbs)}});
+    out.push_back(
+        {{"name", row.function},
+         {"group", row.group},
+         {"members", members_text(row)},
+         {"size", size_text(row)},
+         {"ranks", row.ranks},
+         {"calls", row.calls},
+         {"matched", row.matched},
+         {"bytes", row.bytes},
+         {"transfer_us", rounded(row.transfer_us)},
+         {"waiting_us",
+          row.by_copies < row.matched || row.matched == 0 ? Json(rounded(row.waiting_us)) : Json()},
+         {"exposed_us", rounded(row.exposed_us)},
+         {"overlapped_us", rounded(row.overlapped_us)},
+         {"algorithm_gb_per_s", rounded(row.algorithm_gbs)},
+         {"bus_gb_per_s", rounded(row.bus_gbs)}});
+    if (row.by_copies > 0) {
+      out.back()["copy_engine_calls"] = row.by_copies;
+      out.back()["between_copies_us"] = rounded(row.between_us);
+    }
     if (row.peak.gbs <= 0) continue;
     out.back()["link"] = row.peak.link;
     out.back()["link_gb_per_s"] = rounded(row.peak.gbs);

@@ -54,6 +54,7 @@ std::vector<JointEnds> joint_ends(const Trace& trace, const std::vector<std::str
   for (const auto& [number, timelines] : windows) {
     const RankComparison comparison = compare_ranks(timelines);
     for (const JointCollective& collective : comparison.collectives) {
+      if (collective.by_copies) continue;
       std::map<uint32_t, std::pair<double, size_t>> sums;  // by host
       bool together = true;
       const Timeline& first = timelines[collective.parts[0].rank];

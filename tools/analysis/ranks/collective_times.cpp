@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <string_view>
 
 #include "formats/trace/collective_calls.h"
@@ -115,6 +114,8 @@ struct CollectiveTimesMaker::Part {
   int64_t begin, end;          // of its kernels
   double share;                // of their time
   double running, overlapped;  // ns of them that are its own; with computing meanwhile
+  bool by_copies;
+  double between;  // ns without any of them
   int64_t length() const { return end - begin; }
 };
 
@@ -170,9 +171,12 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     return 0u;
   };
   const EventTable& events = timeline.events();
+  Intervals pieces;  // of a call
   const auto add_time = [&](Part& part, uint32_t kernel, double share) {
     if (!computing) computing.emplace(timeline);
     const int64_t begin = events.begin_of(kernel), end = events.end_of(kernel);
+    pieces.push_back({begin, end});
+    part.by_copies |= timeline.shape(kernel).kind == Kind::gpu_copy;
     part.begin = std::min(part.begin, begin), part.end = std::max(part.end, end);
     part.running += static_cast<double>(end - begin) * share;
     part.overlapped +=
@@ -223,6 +227,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     Part part = call_of(call);
     part.name = name(call, number(pairs[i].kernel));
     size_t kernels = 0;
+    pieces.clear();
     for (; i < pairs.size() && number(pairs[i].collective) == call; ++i, ++kernels) {
       const uint32_t kernel = number(pairs[i].kernel);
       const double share = load_of(part.function, part.bytes, part.ranks) /
@@ -231,6 +236,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
       add_time(part, kernel, share);
     }
     part.share /= static_cast<double>(kernels);
+    part.between = static_cast<double>(part.length() - total(cover(pieces))) * part.share;
     out.parts.push_back(part);
   }
   if (!pairs.empty()) return;
@@ -327,28 +333,32 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
   const double transfer_us =
       microseconds(static_cast<double>(std::max<int64_t>(0, transfer)) * share);
   row.transfer_us += transfer_us;
+  const bool by_copies =
+      std::any_of(parts.begin(), parts.end(), [](auto& part) { return part.by_copies; });
+  row.by_copies += by_copies;
   std::vector<double> waited;
-  double waiting = 0, running = 0, overlapped = 0;
+  double waiting = 0, between = 0, running = 0, overlapped = 0;
   for (const Part& part : parts) {
     const int64_t wait = together ? part.length() - shortest->length()
                                   : std::min(latest->begin - part.begin, part.length());
     waited.push_back(microseconds(static_cast<double>(wait) * part.share));
     waiting += waited.back();
+    between += microseconds(part.between);
     running += microseconds(part.running);
     overlapped += microseconds(part.overlapped);
     if (!calls_) continue;
     CollectiveCall& kept = (*calls_)[calls_->size() - parts.size() + waited.size() - 1];
     kept.matched = true;
     kept.transfer_us = transfer_us;
-    kept.wait_us = waited.back();
+    if (!by_copies) kept.wait_us = waited.back();
     kept.exposed_us = microseconds(part.running - part.overlapped);
     kept.overlapped_us = microseconds(part.overlapped);
   }
   const auto count = static_cast<double>(parts.size());
-  row.waiting_us += waiting / count;
+  (by_copies ? row.between_us : row.waiting_us) += (by_copies ? between : waiting) / count;
   row.overlapped_us += overlapped / count;
   row.exposed_us += (running - overlapped) / count;
-  add_waits(parts, together ? *shortest : *latest, waited);
+  if (!by_copies) add_waits(parts, together ? *shortest : *latest, waited);
   if (!message) return;
   const Part& sender = sends(parts[0].function) ? parts[0] : parts[1];
   const Part& receiver = &sender == &parts[0] ? parts[1] : parts[0];

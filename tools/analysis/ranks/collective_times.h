@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -31,7 +32,10 @@ struct CollectiveTimesRow {
   uint64_t matched = 0;          // of them: recorded on all their ranks. What follows is of these:
   uint64_t bytes = 0;            // S of bus_bandwidth.h
   double transfer_us = 0;        // end less latest start
-  double waiting_us = 0;         // latest start less own start, mean over the ranks
+  uint64_t by_copies = 0;        // of the matched: copy engines did it on some rank
+  double waiting_us = 0;         // latest start less own start, mean over the ranks; of the others
+  double between_us = 0;         // of those by copies: between a rank's pieces of one call, mean
+                                 // over the ranks; whether it waits then is not known
   double exposed_us = 0;         // the kernel ran and no computing did, mean over the ranks
   double overlapped_us = 0;      // both ran
   double algorithm_gbs = 0;      // 1e9 bytes a second; 0: no time
@@ -75,9 +79,9 @@ struct CollectiveCall {
   uint32_t timeline;   // in the order in which add_window() was given them, from 0
   uint32_t event;      // in Process::events: the call, or its kernel in a trace without such calls
   int64_t begin, end;  // of its kernels, ns since the Unix epoch
-  bool matched = false;    // recorded on all its ranks, in some rank's steps. Then:
-  double transfer_us = 0;  // of the collective
-  double wait_us = 0;      // of this rank: until the last one had come
+  bool matched = false;           // recorded on all its ranks, in some rank's steps. Then:
+  double transfer_us = 0;         // of the collective
+  std::optional<double> wait_us;  // of this rank: until the last one had come; nothing: not known
   double exposed_us = 0, overlapped_us = 0;  // of this rank
 };
 

@@ -35,7 +35,7 @@ void compare_speeds(std::vector<RankSpeed>& speeds, double step_us) {
 
 void SpeedsOfWindows::add(std::span<const Timeline> timelines, const RankComparison& comparison) {
   if (!comparison.comparable) return;
-  const auto collectives = static_cast<double>(comparison.collectives.size());
+  const auto collectives = static_cast<double>(comparison.timed);
   collectives_ += collectives;
   for (size_t i = 0; i < timelines.size(); ++i) {
     const std::vector<double> lengths = lengths_us(timelines[i].steps);
@@ -58,7 +58,7 @@ std::vector<RankSpeed> SpeedsOfWindows::take() const {
     for (double RankSpeed::*const each : kMeans) {
       if (sum.steps > 0) speed.*each /= sum.steps;
     }
-    speed.last_pct /= collectives_;
+    if (collectives_ > 0) speed.last_pct /= collectives_;
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const RankSpeed& a, const RankSpeed& b) { return a.rank < b.rank; });

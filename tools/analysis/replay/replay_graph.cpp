@@ -322,10 +322,11 @@ int64_t RankReplay::held_back(const Work& work, const Call& call, int64_t ready)
   return delay > kUnexplainedNs ? delay : 0;
 }
 
-// What a rank does first in a collective waits for the others; its other pieces follow that.
-// Null: it is one of these.
+// What a rank does first in a collective waits for the others; its other pieces follow that. Copies
+// wait for nobody: the time between them stays as it was recorded. Null: it is one of these.
 const JointCollective* RankReplay::begins_part(const JointCollective& collective,
                                                uint32_t event) const {
+  if (collective.by_copies) return nullptr;
   const auto& parts = collective.parts;  // in order of rank
   auto part = std::partition_point(parts.begin(), parts.end(),
                                    [&](const CollectivePart& each) { return each.rank < rank_; });

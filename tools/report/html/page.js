@@ -317,7 +317,7 @@ const TABLES = [
   ['collectives', 'Collectives', [['name', 'collective', 'code'], ['group', 'process group', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
   ['process_groups', 'Process groups', [['description', 'description', 'code'], ['name', 'name', 'code'], ['ranks', 'ranks', 'list'], ['collectives', 'collectives', 'n', true]]],
   ['collective_times', 'Collectives across their ranks', [['name', 'collective', 'code'], ['members', 'on', 'text'], ['size', 'size', 'text'], ['transfer_us', 'transfer', 'us', true],
-    ['waiting_us', 'waiting', 'us'], ['exposed_us', 'exposed', 'us'], ['overlapped_us', 'overlapped', 'us'], ['calls', 'calls', 'n'], ['matched', 'matched', 'n'], ['bytes', 'bytes', 'bytes'],
+    ['waiting_us', 'waiting', 'us'], ['between_copies_us', 'between copies', 'us'], ['exposed_us', 'exposed', 'us'], ['overlapped_us', 'overlapped', 'us'], ['calls', 'calls', 'n'], ['matched', 'matched', 'n'], ['bytes', 'bytes', 'bytes'],
     ['algorithm_gb_per_s', 'algorithm bandwidth', 'gbs'], ['bus_gb_per_s', 'bus bandwidth', 'gbs'], ['link_gb_per_s', 'link at most', 'gbs'], ['link', 'link', 'text']]],
   ['links', 'Messages between ranks', [['from', 'from rank', 'text'], ['to', 'to rank', 'text'], ['gb_per_s', 'bandwidth', 'gbs'], ['messages', 'messages', 'n'], ['bytes', 'bytes', 'bytes'],
     ['transfer_us', 'transfer', 'us', true]]],

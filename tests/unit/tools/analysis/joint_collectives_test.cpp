@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that a rank does in several pieces: kernels of a group.
+// Collectives that a rank does in several pieces: kernels of a group, copies of copy engines.
 #include <gtest/gtest.h>
 
 #include "tests/unit/support/rank_job.h"
 #include "tools/analysis/ranks.h"
+#include "tools/analysis/ranks/clocks.h"
+#include "tools/analysis/ranks/collective_times.h"
 #include "tools/analysis/replay/replay.h"
+#include "tools/analysis/report.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -73,6 +76,92 @@ TEST(JointCollectives, OfSeveralKernelsAreReplayedAsTheyRan) {
   EXPECT_NEAR(replay.step_time(Fix::none), replay.recorded_step_time(),
               0.01 * replay.recorded_step_time());
   EXPECT_LT(replay.step_time(Fix::straggler), 0.5 * replay.step_time(Fix::none));
+}
+
+test::RankJob by_copies() {
+  test::RankJob job = in_step();
+  job.by_copies = true;
+  return job;
+}
+
+test::RankJob late_by_copies() {
+  test::RankJob job = by_copies();
+  job.slow_rank = 1, job.slow = test::Slow::data_loading, job.factor = 3.5;  // by 5 ms
+  return job;
+}
+
+TEST(CopyEngineCollectives, OfRanksInStepHaveNoWaits) {
+  for (const bool identified : {true, false}) {
+    test::RankJob job = by_copies();
+    job.identified = identified;
+    const RankComparison ranks = compare(job);
+    EXPECT_EQ(ranks.works, 2u * 9 * 3);
+    ASSERT_EQ(ranks.collectives.size(), 9u);
+    EXPECT_EQ(ranks.timed, 0u);
+    for (const JointCollective& each : ranks.collectives) {
+      EXPECT_TRUE(each.by_copies);
+      EXPECT_EQ(each.parts.size(), 2u);
+      EXPECT_EQ(each.shortest_ns, job.collective);
+    }
+    for (const RankSpeed& speed : ranks.speeds) {
+      EXPECT_EQ(speed.waited_us, 0);
+      EXPECT_EQ(speed.last_pct, 0);
+      EXPECT_EQ(speed.collectives, 0u) << "how it compares is not known";
+    }
+  }
+}
+
+TEST(CopyEngineCollectives, BlameNobodyAndSayWhatLiesBetweenTheCopies) {
+  const test::RankJob job = late_by_copies();
+  std::vector<CollectiveCall> calls;
+  const Trace trace = test::load_rank_job(job);
+  const auto timelines = make_timelines(trace);
+  const RankComparison ranks = compare_ranks(timelines);
+  for (const RankSpeed& speed : ranks.speeds) EXPECT_EQ(speed.waited_us, 0);
+  EXPECT_GT(ranks.speeds[1].data_loading, 3) << "of its own it is known";
+  CollectiveTimesMaker maker(&calls);
+  maker.add_window(timelines, ranks);
+  const CollectiveTimes times = maker.take();
+  ASSERT_EQ(times.rows.size(), 1u);
+  const CollectiveTimesRow& row = times.rows[0];
+  EXPECT_EQ(row.matched, 9u);
+  EXPECT_EQ(row.by_copies, 9u);
+  EXPECT_EQ(row.waiting_us, 0);
+  EXPECT_NEAR(row.between_us, 3 * 5'000 / 2.0, 100) << "one of two ranks, once a step";
+  EXPECT_NEAR(row.transfer_us, 9 * static_cast<double>(job.collective) / 1000, 20);
+  EXPECT_NEAR(row.exposed_us + row.overlapped_us, row.transfer_us, 20) << "of the copies alone";
+  EXPECT_TRUE(times.waits.names.empty());
+  for (const CollectiveCall& call : calls) {
+    EXPECT_TRUE(call.matched);
+    EXPECT_FALSE(call.wait_us);
+  }
+  const Report report = make_report(trace);
+  for (const Verdict& verdict : report.verdict) EXPECT_NE(verdict.cause, Cause::straggler);
+}
+
+TEST(CopyEngineCollectives, AreReplayedAsTheyRan) {
+  for (const test::RankJob& job : {by_copies(), late_by_copies()}) {
+    const Trace trace = test::load_rank_job(job);
+    const auto timelines = make_timelines(trace);
+    const Replay replay(timelines, compare_ranks(timelines));
+    ASSERT_TRUE(replay.ended());
+    EXPECT_NEAR(replay.step_time(Fix::none), replay.recorded_step_time(),
+                0.01 * replay.recorded_step_time());
+  }
+}
+
+TEST(CopyEngineCollectives, AlignNoClocks) {
+  test::RankJob job = by_copies();
+  job.ranks = 4, job.ranks_per_host = 2, job.offset = 50'000'000;
+  Trace trace = test::load_rank_job(job);
+  const int64_t begin = trace.processes[3].events.begin_of(0);
+  const auto clocks = align_clocks(trace);
+  ASSERT_EQ(clocks.size(), 2u);
+  EXPECT_EQ(clocks[1].collectives, 0u);
+  EXPECT_EQ(trace.processes[3].events.begin_of(0), begin);
+  job.by_copies = false;
+  Trace kernels = test::load_rank_job(job);
+  EXPECT_GT(align_clocks(kernels)[1].collectives, 0u);
 }
 
 }  // namespace
