@@ -151,3 +151,20 @@ def test_bandwidth_is_that_of_the_wires(tmp_path, ranks):
     text = harness.checked("report", tmp_path / "out").out
     assert "Collectives across their ranks" in text and f"{ranks} ranks: 0-{ranks - 1}" in text
     assert re.search(r"^  most waiting: rank \d for rank \d, [0-9.]+ \w+ in the whole window$", text, re.M), text
+
+
+def test_waits_of_copy_engines_are_not_known(tmp_path):
+    """NCCL's copy engines wait for other ranks without a record: nobody is blamed."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=3,repeat=1", SIMCUDA_NCCL="ce")
+    harness.run([harness.SIMTRAIN, "--steps", "8", "--comm-mb", "256", "--layers", "4", "--ranks", "2", "--slow-rank", "1:4", "--gather"], env=env)
+    found = json.loads(harness.checked("report", "--format", "json", tmp_path / "out").out)
+    row, = found["collective_times"]
+    assert row["name"] == "ncclAllGather" and row["matched"] == row["copy_engine_calls"] == row["calls"] > 0
+    each = row["bytes"] / row["calls"]
+    assert row["transfer_us"] / row["calls"] == pytest.approx(8 + each / 2 / 100e3, abs=15)  # flags, and ranks leave within 2 us
+    assert row["waiting_us"] is None and row["between_copies_us"] > row["calls"] * 200
+    assert found["rank_waits"]["names"] == []
+    assert all(rank["waited_us"] == rank["last_pct"] == 0 for rank in found["stragglers"])
+    assert "straggler" not in [cause["cause"] for cause in found["verdict"]]
+    text = harness.checked("report", tmp_path / "out").out
+    assert f"{row['calls']} calls are done by copy engines" in text

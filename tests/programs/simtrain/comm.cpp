@@ -62,6 +62,11 @@ void Trainer::comm_destroy() {
 }
 
 void Trainer::all_reduce(float* data, size_t count, cudaStream_t stream) {
+  if (options_.gathers) {
+    const size_t own = count / static_cast<size_t>(options_.ranks);
+    const float* const from = data + own * static_cast<size_t>(options_.rank);
+    return check(ncclAllGather(from, data, own, ncclFloat, comm_handle_, stream), "ncclAllGather");
+  }
   check(ncclAllReduce(data, data, count, ncclFloat, ncclSum, comm_handle_, stream),
         "ncclAllReduce");
 }

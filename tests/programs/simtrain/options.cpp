@@ -53,6 +53,7 @@ Options parse_options(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--comm-mb", o.comm_mb, "gradients to reduce per step")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--gather", o.gathers, "gather each rank's part of them instead");
   app.add_flag("--overlap", o.overlap, "reduce gradients on a stream of their own");
   app.add_flag("--graphs", o.graphs, "forward and backward pass as one CUDA graph");
   app.add_option("--ranks", o.ranks, "processes")->check(CLI::Range(1, 64));

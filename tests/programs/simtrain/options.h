@@ -17,6 +17,7 @@ struct Options {
   int sync_every = 1;
   int malloc_per_step = 0;
   double comm_mb = 0;
+  bool gathers = false;
   bool overlap = false;
   bool graphs = false;
   int ranks = 1;

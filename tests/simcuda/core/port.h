@@ -197,14 +197,21 @@ class GateFactory {
   virtual std::shared_ptr<Gate> make() = 0;
 };
 
+// wait: of a stream for a value in memory (cuStreamBatchMemOp). CUPTI has no record of it.
+enum class ExternalKind : uint8_t { kernel, copy, copies, wait };
+
 struct ExternalLaunch {
+  ExternalKind kind = ExternalKind::kernel;
   const char* kernel_name = "";  // copied
   cudaStream_t stream = nullptr;
   int device = 0;
   uint32_t grid = 1;
   uint32_t block = 512;
-  bool via_driver = true;  // as cuLaunchKernelEx, else as cudaLaunchKernelExC
-  std::shared_ptr<GateFactory> gate;
+  bool via_driver = true;             // as cuLaunchKernelEx, else as cudaLaunchKernelExC
+  std::shared_ptr<GateFactory> gate;  // of a kernel or a wait
+  uint64_t bytes = 0;                 // of a copy, or of copies in one batch; on the device:
+  uint64_t count = 1;                 // so many
+  uint64_t duration = 0;              // ns, of all
 };
 
 struct DeviceModel {

@@ -72,6 +72,7 @@ struct FusedWork {
   std::shared_ptr<CommState> comm;
   cudaStream_t stream = nullptr;
   std::vector<CollectiveCall> calls;
+  bool only_meets = false;  // ends when all ranks have come: others move the data
 };
 
 bool is_message(OpCode code);

@@ -39,9 +39,10 @@ class FusedGate final : public Gate {
         add_message(call);
       } else {
         has_collective_ = true;
-        collective_ns_ += transfer_ns(call, comm_->ranks);
+        collective_ns_ += work.only_meets ? 0 : transfer_ns(call, comm_->ranks);
       }
     }
+    has_collective_ = has_collective_ || work.only_meets;
     if (has_collective_) collective_ = comm_->collectives++;
     calls_ = work.calls;
     words_ = words_of(calls_).packed();

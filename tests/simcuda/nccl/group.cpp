@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ncclGroupStart/End: calls between them become one kernel per communicator and stream.
+// ncclGroupStart/End: calls between them become one kernel per communicator and stream. With
+// SIMCUDA_NCCL=ce copy engines do what they can instead, call by call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +41,71 @@ bool launch_in_runtime_domain() {
   return value;
 }
 
+bool copy_engines() {
+  static const bool value = [] {
+    const char* text = std::getenv("SIMCUDA_NCCL");
+    return text != nullptr && std::string_view(text) == "ce";
+  }();
+  return value;
+}
+
+// What they do (NCCL, src/ce_coll.cc, ncclCeImplemented).
+bool by_copies(const CollectiveCall& call) {
+  return call.code == OpCode::kAllGather || call.code == OpCode::kAlltoAll ||
+         call.code == OpCode::kGather || call.code == OpCode::kScatter;
+}
+
+ExternalLaunch external(const FusedWork& work, ExternalKind kind) {
+  ExternalLaunch out;
+  out.kind = kind;
+  out.stream = work.stream;
+  out.device = work.comm->device;
+  return out;
+}
+
+// A flag to each other rank, and a wait for theirs (ncclMemOpSync, ncclPrepUCSync). `work` is what
+// the ranks agree on.
+cudaError_t meet(const FusedWork& work) {
+  constexpr uint64_t kFlagNs = 1500;
+  ExternalLaunch flag = external(work, ExternalKind::copy);
+  flag.bytes = sizeof(uint32_t);
+  flag.duration = kFlagNs;
+  cudaError_t result = cudaSuccess;
+  for (int rank = 1; rank < work.comm->ranks && result == cudaSuccess; ++rank) {
+    result = sim_core()->launch_external(flag);
+  }
+  if (result != cudaSuccess) return result;
+  ExternalLaunch wait = external(work, ExternalKind::wait);
+  wait.gate = make_gate_factory(work);
+  return sim_core()->launch_external(wait);
+}
+
+// ncclCeAllGather and its like: all meet, each copies its part to the others, all meet again.
+ncclResult_t copy(const FusedWork& work, const CollectiveCall& call) {
+  const auto others = static_cast<uint64_t>(work.comm->ranks - 1);
+  cudaError_t result = meet({work.comm, work.stream, {call}, true});
+  const bool sends =
+      call.root < 0 || (call.code == OpCode::kScatter) == (call.root == work.comm->rank);
+  if (result == cudaSuccess && others > 0 && sends) {
+    const bool one = call.code == OpCode::kGather;
+    ExternalLaunch data = external(work, ExternalKind::copies);
+    data.count = one ? 1 : others;
+    data.bytes = data.count * call.count * type_bytes(call.type);
+    data.duration = transfer_ns(call, work.comm->ranks);
+    result = sim_core()->launch_external(data);
+  }
+  if (result == cudaSuccess) result = meet({work.comm, work.stream, {}, true});
+  return result == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
 ncclResult_t launch(const FusedWork& work) {
+  if (copy_engines() && std::ranges::all_of(work.calls, by_copies)) {
+    ncclResult_t result = ncclSuccess;
+    for (const CollectiveCall& call : work.calls) {
+      if (result == ncclSuccess) result = copy(work, call);
+    }
+    return result;
+  }
   const std::string name = kernel_name(work.calls);
   ExternalLaunch request;
   request.kernel_name = name.c_str();

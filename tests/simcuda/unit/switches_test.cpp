@@ -115,6 +115,41 @@ TEST(Switches, LaunchesOfNccl) {
             0);
 }
 
+// Two GPUs gather: a flag to the other one, the data, a flag again, and no kernel.
+TEST(DISABLED_Child, GathersByCopyEngines) {
+  ncclComm_t comms[2];
+  const int devices[] = {0, 1};
+  ASSERT_EQ(ncclCommInitAll(comms, 2, devices), ncclSuccess);
+  constexpr uint64_t kLate = 3'000'000;
+  cudaStream_t streams[2];
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(cudaSetDevice(i), cudaSuccess);
+    ASSERT_EQ(cudaStreamCreate(&streams[i]), cudaSuccess);
+    if (i == 1) launch("own_work", kLate, streams[i]);
+    ASSERT_EQ(ncclAllGather(nullptr, nullptr, 1 << 20, ncclFloat, comms[i], streams[i]),
+              ncclSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(cudaStreamSynchronize(streams[i]), cudaSuccess);
+  const auto lines = truth();
+  EXPECT_EQ(select(lines, "gpu", "type", "kernel").size(), 1u) << "its own";
+  std::vector<Json> early;  // of the first GPU
+  for (const Json& copy : select(lines, "gpu", "type", "memcpy")) {
+    if (copy.value("device", -1) == 0) early.push_back(copy);
+  }
+  ASSERT_EQ(early.size(), 3u);
+  EXPECT_EQ(early[0].value("bytes", 0), 4);
+  EXPECT_EQ(early[1].value("bytes", 0), 4 << 20);
+  EXPECT_EQ(early[2].value("bytes", 0), 4);
+  EXPECT_GT(begin_of(early[1]) - end_of(early[0]), kLate / 2) << "it waits for the other";
+  EXPECT_LT(begin_of(early[2]) - end_of(early[1]), kLate / 2);
+}
+TEST(Switches, CopyEnginesOfNccl) {
+  EXPECT_EQ(run_child("DISABLED_Child.GathersByCopyEngines", {{"SIMCUDA_NCCL", "ce"}}), 0);
+  EXPECT_NE(run_child("DISABLED_Child.GathersByCopyEngines", {}), 0);
+}
+
 TEST(DISABLED_Child, GettersAreLogged) {
   int device = -1;
   ASSERT_EQ(cudaGetDevice(&device), cudaSuccess);
