@@ -224,6 +224,11 @@ std::string why_not_known(const LeftOutKinds& left_out) {
                      out.empty() ? "" : "; ", fmt::join(unset, ", "));
 }
 
+std::string unknown_causes_text(const std::vector<std::string>& causes, std::string_view why) {
+  return fmt::format("Of these causes it is not known whether they are there, since {}: {}", why,
+                     fmt::join(causes, ", "));
+}
+
 std::string names_of(const std::vector<Cause>& causes) {
   std::string out;
   for (const Cause cause : causes) {

@@ -68,6 +68,8 @@ std::vector<std::string> unknown_parts(const LeftOutKinds& left_out);
 std::string unknown_parts_text(const std::vector<std::string>& parts, bool by_budget);
 // Why causes are not known: "GPUPROF_BUDGET left out call stacks since ..."
 std::string why_not_known(const LeftOutKinds& left_out);
+// Of causes, by name: "Of these causes it is not known whether they are there, since ...: ..."
+std::string unknown_causes_text(const std::vector<std::string>& causes, std::string_view why);
 // "allocation, host_work"
 std::string names_of(const std::vector<Cause>& causes);
 

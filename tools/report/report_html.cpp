@@ -104,8 +104,17 @@ class HtmlReport {
     if (report_["verdict"].empty()) {
       line("<p class=\"none\">No verdict: {}.</p>", html_text_of(report_["reason"]));
     }
+    if (!report_["verdict"].empty()) unknown_causes();
     for (const Json& each : report_["verdict"]) cause(each);
     line("</section>");
+  }
+
+  void unknown_causes() {
+    if (!report_.contains("unknown_causes") || report_["unknown_causes"].empty()) return;
+    line("<p id=\"unknown-causes\">{}</p>",
+         html_text(analysis::unknown_causes_text(
+             report_["unknown_causes"].get<std::vector<std::string>>(),
+             report_["why_unknown"].get_ref<const std::string&>())));
   }
 
   void cause(const Json& verdict) {

@@ -526,6 +526,7 @@ Json report_json(const Report& report) {
     for (const Cause cause : report.unknown_causes) {
       out["unknown_causes"].push_back(cause_name(cause));
     }
+    out["why_unknown"] = why_not_known(report.left_out);
   }
   if (report.losses_known) out["losses"] = losses_json(report.losses);
   out["overhead"] = Json::object();

@@ -11,11 +11,12 @@ std::vector<VerdictPart> verdict_parts(const analysis::Report& report) {
   if (report.verdict.empty()) out.push_back({0, report.reason, 2, "", false});
   size_t cause = 0, number = 0;
   if (!report.verdict.empty() && !report.unknown_causes.empty()) {
+    std::vector<std::string> names;
+    for (const analysis::Cause each : report.unknown_causes) {
+      names.emplace_back(analysis::cause_name(each));
+    }
     out.push_back({0,
-                   fmt::format("Of these causes it is not known whether they are there, since "
-                               "{}: {}",
-                               analysis::why_not_known(report.left_out),
-                               analysis::names_of(report.unknown_causes)),
+                   analysis::unknown_causes_text(names, analysis::why_not_known(report.left_out)),
                    2, "", false});
   }
   for (const analysis::Verdict& verdict : report.verdict) {

@@ -55,6 +55,45 @@ TEST(ReportHtml, TextsOfTheProgramAreOnlyText) {
   EXPECT_EQ(page.find('\xff'), std::string::npos);
 }
 
+// One step of a GPU that always works.
+analysis::Report healthy_report() {
+  analysis::Report report;
+  report.ranks = 1;
+  report.steps.emplace_back();
+  report.gpu_timed = true;
+  report.gpu_utilization_pct = report.breakdown_pct[0] = 90;
+  analysis::Verdict verdict{};
+  verdict.cause = analysis::Cause::compute;
+  verdict.share_pct = 90;
+  verdict.confidence = 1;
+  report.verdict.push_back(verdict);
+  return report;
+}
+
+std::string page_of(const analysis::Report& report) { return report_html(report_json(report)); }
+
+TEST(ReportHtml, NamesCausesThatAreNotKnownAboveTheVerdict) {
+  analysis::Report report = healthy_report();
+  EXPECT_EQ(page_of(report).find("it is not known whether"), std::string::npos);
+  report.left_out.windows = 1;
+  report.left_out.kinds.push_back({ShedKind::calls, 1, "since step 2 <10 ms>"});
+  report.unknown_causes = {analysis::Cause::allocation, analysis::Cause::host_work};
+  for (const analysis::Cause cause : {analysis::Cause::compute, analysis::Cause::transfer}) {
+    report.verdict[0].cause = cause;
+    const std::string page = page_of(report);
+    const size_t at =
+        page.find("<section id=\"verdict\"><h2>Verdict</h2>\n<p id=\"unknown-causes\">");
+    ASSERT_NE(at, std::string::npos);
+    const std::string text = page.substr(at, page.find("</p>", at) - at);
+    EXPECT_NE(text.find("Of these causes it is not known whether they are there, since "
+                        "GPUPROF_BUDGET left out "),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("since step 2 &lt;10 ms&gt;"), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with(": allocation, host_work")) << text;
+  }
+}
+
 TEST(ReportHtml, SaysWhyThereIsNoVerdict) {
   test::Job job;
   job.steps = 1;
