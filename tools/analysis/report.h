@@ -134,6 +134,8 @@ struct Report {
     for (const double each : no_processor_pct) sum += each;
     return sum;
   }
+  // Some GPU work is not among the recorded work, so that the GPU was busy for longer.
+  bool utilization_is_least() const { return !unrecorded.empty() || work_lost; }
   double unknown_pct() const { return breakdown_pct[static_cast<size_t>(Part::unknown)]; }
   // What is looked at: "step", or "window".
   const char* unit() const { return whole_windows ? "window" : "step"; }

@@ -161,9 +161,11 @@ class HtmlReport {
                                    : fmt::format("median {}, 95 of 100 within {}",
                                                  us_text(time["median"]), us_text(time["p95"])));
     if (!tables_only_ && gpu_timed()) {
-      out_ += html_figure("gpu-busy", "GPU busy",
-                          fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
-                          fmt::format("of {} time, kernels and copies", unit_));
+      out_ += html_figure(
+          "gpu-busy", "GPU busy",
+          fmt::format("{}{:.1f} %", gpu["utilization_is_least"].get<bool>() ? "at least " : "",
+                      gpu["utilization_pct"].get<double>()),
+          fmt::format("of {} time, kernels and copies", unit_));
     }
     out_ += html_figure("tensor-cores", "Tensor cores",
                         fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),

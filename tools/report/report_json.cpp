@@ -449,6 +449,7 @@ void add_judgement(const Report& report, Json& out) {
   out["replay_error_pct"] = rounded(report.replay_error_pct);
   out["gpu"]["timed"] = report.gpu_timed;
   out["gpu"]["utilization_pct"] = rounded(report.gpu_utilization_pct);
+  out["gpu"]["utilization_is_least"] = report.utilization_is_least();
   out["gpu"]["busiest_pct"] = rounded(std::min(report.busiest_gpu_pct, report.gpu_utilization_pct));
   out["stragglers"] = stragglers_json(report);
   add_collective_times(report.collective_times, out);

@@ -111,11 +111,11 @@ class TextReport {
     const uint64_t first = *numbers.begin(), last = *numbers.rbegin();
     const std::string ranks =
         report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
-    const bool known = report_.unrecorded.empty() && !report_.work_lost;
-    const std::string busy = report_.depth == Depth::all && report_.gpu_timed
-                                 ? fmt::format(", GPU busy {}{:.1f} %", known ? "" : "at least ",
-                                               report_.gpu_utilization_pct)
-                                 : std::string();
+    const char* const least = report_.utilization_is_least() ? "at least " : "";
+    const std::string busy =
+        report_.depth == Depth::all && report_.gpu_timed
+            ? fmt::format(", GPU busy {}{:.1f} %", least, report_.gpu_utilization_pct)
+            : std::string();
     if (report_.whole_windows) {
       out_.loud(fmt::format("No steps; as a whole{}: {}{}{}", ranks,
                             format_us(report_.step_time.mean_us),

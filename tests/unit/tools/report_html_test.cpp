@@ -9,6 +9,7 @@
 #include "tests/unit/support/job_model.h"
 #include "tools/analysis/report.h"
 #include "tools/report/report_json.h"
+#include "tools/report/report_text.h"
 
 namespace gpuprof {
 namespace {
@@ -92,6 +93,25 @@ TEST(ReportHtml, NamesCausesThatAreNotKnownAboveTheVerdict) {
     EXPECT_NE(text.find("since step 2 &lt;10 ms&gt;"), std::string::npos) << text;
     EXPECT_TRUE(text.ends_with(": allocation, host_work")) << text;
   }
+}
+
+TEST(ReportHtml, TheGpuIsBusyForAtLeastWhatWasRecorded) {
+  analysis::Report report = healthy_report();
+  const std::string known = page_of(report);
+  EXPECT_NE(known.find("<b>90.0 %</b><small>of step time, kernels"), std::string::npos);
+  EXPECT_EQ(data_of(known)["gpu"]["utilization_is_least"], false);
+  const auto expect_least = [&] {
+    const std::string page = page_of(report);
+    EXPECT_NE(page.find("<b>at least 90.0 %</b><small>of step time, kernels"), std::string::npos);
+    EXPECT_EQ(data_of(page)["gpu"]["utilization_is_least"], true);
+    EXPECT_NE(report_text(report, TextOptions{}).find("GPU busy at least 90.0 %"),
+              std::string::npos);
+  };
+  report.work_lost = true;
+  expect_least();
+  report.work_lost = false;
+  report.unrecorded = "memcpy";
+  expect_least();
 }
 
 TEST(ReportHtml, SaysWhyThereIsNoVerdict) {
