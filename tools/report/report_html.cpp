@@ -167,13 +167,18 @@ class HtmlReport {
                       gpu["utilization_pct"].get<double>()),
           fmt::format("of {} time, kernels and copies", unit_));
     }
+    if (!report_["kernels"].empty()) kernel_figures();
+    line("</section>");
+  }
+
+  void kernel_figures() {
+    const Json& gpu = report_["gpu"];
     out_ += html_figure("tensor-cores", "Tensor cores",
                         fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),
                         "of kernel time, as far as names tell");
     out_ += html_figure("tiny-kernels", "Tiny kernels",
                         fmt::format("{:.1f} %", gpu["tiny_kernels_pct"].get<double>()),
                         "shorter than 10 us");
-    line("</section>");
   }
 
   bool gpu_timed() const { return report_["gpu"]["timed"].get<bool>(); }

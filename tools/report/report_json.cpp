@@ -67,7 +67,7 @@ Json kernels_json(const Tables& tables) {
                    {"grid", {row.grid.x, row.grid.y, row.grid.z}},
                    {"block", {row.block.x, row.block.y, row.block.z}},
                    {"launch_shapes", row.shapes},
-                   {"occupancy_pct", row.occupancy_pct},
+                   {"occupancy_pct", row.occupancy_pct > 0 ? Json(row.occupancy_pct) : Json()},
                    {"tensor_cores", row.tensor_cores},
                    {"communication", row.kind == WorkClass::communication}});
   }

@@ -114,6 +114,24 @@ TEST(ReportHtml, TheGpuIsBusyForAtLeastWhatWasRecorded) {
   expect_least();
 }
 
+TEST(ReportHtml, WhatIsNotKnownOfKernelsIsNoFigure) {
+  analysis::Report report = healthy_report();
+  const std::string without = page_of(report);
+  EXPECT_NE(without.find("id=\"step-time\""), std::string::npos);
+  for (const char* const id : {"id=\"tensor-cores\"", "id=\"tiny-kernels\""}) {
+    EXPECT_EQ(without.find(id), std::string::npos) << id;
+  }
+  report.tables.kernels.resize(2);
+  for (analysis::KernelRow& row : report.tables.kernels) row.count = 1;
+  report.tables.kernels[1].occupancy_pct = 50;
+  const std::string page = page_of(report);
+  for (const char* const id : {"id=\"tensor-cores\"", "id=\"tiny-kernels\""}) {
+    EXPECT_NE(page.find(id), std::string::npos) << id;
+  }
+  EXPECT_TRUE(data_of(page)["kernels"][0]["occupancy_pct"].is_null());
+  EXPECT_EQ(data_of(page)["kernels"][1]["occupancy_pct"], 50);
+}
+
 TEST(ReportHtml, SaysWhyThereIsNoVerdict) {
   test::Job job;
   job.steps = 1;

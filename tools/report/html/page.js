@@ -339,6 +339,7 @@ function notWhole(key) {
 }
 const sortValue = value => Array.isArray(value) ? value.reduce((product, each) => product * each, 1) : typeof value === 'boolean' ? Number(value) : value;
 
+const known = value => value !== undefined && value !== null;
 function compare(a, b) {
   return typeof a === 'string' ? a.localeCompare(b) : a - b;
 }
@@ -359,7 +360,7 @@ function cellOf(row, [key, , format, share], {sum, most}) {
 function table(key, title, columns) {
   const rows = report[key] || [];
   if (!rows.length) return;
-  columns = columns.filter(([name]) => rows.some(row => row[name] !== undefined && row[name] !== 0 && row[name] !== false));
+  columns = columns.filter(([name]) => rows.some(row => known(row[name]) && row[name] !== 0 && row[name] !== false));
   const filter = element('input', {type: 'search', placeholder: 'filter', oninput: () => fill()});
   filter.setAttribute('aria-label', `Filter ${title}`);
   const section = card('tables', key, title + notWhole(key), ...(rows.length > FIRST_ROWS ? [filter] : []));
