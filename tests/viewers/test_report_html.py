@@ -274,6 +274,31 @@ def with_report(html, change):
     return html[:begin] + json.dumps(change(json.loads(html[begin:end]))).replace("<", "\\u003c") + html[end:]
 
 
+def changed(report, folder, change):
+    """The page of a report of which `change` makes another."""
+    made = Report.__new__(Report)
+    made.path = folder / "report.html"
+    made.path.write_text(with_report(report.path.read_text(encoding="utf-8"), change), encoding="utf-8")
+    return made
+
+
+def test_what_explains_a_pipelines_slowdown(report, tmp_path):
+    def shares(*rows):
+        return [dict(zip(("name", "explains", "factor"), row)) for row in rows]
+
+    pipeline = {"by_stage": shares(("stage 0", 1.013, 1.336), ("stage 1", -0.003, 0.886)), "by_kind": shares(("forward-compute", 0.385, 0)),
+                "slow_workers": shares(("data-parallel rank 0, stage 0", 1.003, 2.321))}
+    page = changed(report, tmp_path, lambda data: {**data, "pipeline": pipeline}).open(browser.Page())
+    try:
+        shown = page.evaluate("[...document.querySelectorAll('#pipeline_shares tbody tr')].map(row => [...row.children].map(cell => cell.textContent))")
+        assert sorted(shown) == [["data-parallel rank 0, stage 0", "slow worker", "100.3 %", "2.32 \u00d7"],
+                                 ["forward-compute", "kind of operation", "38.5 %", ""],
+                                 ["stage 0", "stage", "101.3 %", "1.34 \u00d7"], ["stage 1", "stage", "-0.3 %", "0.89 \u00d7"]]
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def page_tables():
     """Table -> its columns and their formats, of the page's script."""
     script = (pathlib.Path(__file__).parents[2] / "tools/report/html/page.js").read_text(encoding="utf-8")
@@ -292,10 +317,7 @@ def test_each_table_has_a_place(report, tmp_path):
                         for at, (column, form) in enumerate(columns.items())}] for name, columns in tables.items()}
         return {**data, **rows, "operators_by": {"by": "shape", "rows": rows["operators_grouped"]}}
 
-    filled = Report.__new__(Report)
-    filled.path = tmp_path / "report.html"
-    filled.path.write_text(with_report(report.path.read_text(encoding="utf-8"), fill), encoding="utf-8")
-    page = filled.open(browser.Page())
+    page = changed(report, tmp_path, fill).open(browser.Page())
     try:
         for name, columns in tables.items():
             shown = rows_of(page, name)
@@ -396,10 +418,7 @@ def test_many_ranks_and_steps(report, tmp_path):
         steps = [{**data["steps"][0], "rank": rank, "step": step} for rank in range(1024) for step in range(200)]
         return {**data, "steps": steps}
 
-    (tmp_path / "report.html").write_text(with_report(report.path.read_text(encoding="utf-8"), many), encoding="utf-8")
-    large = Report.__new__(Report)
-    large.path = tmp_path / "report.html"
-    page = large.open(browser.Page())
+    page = changed(report, tmp_path, many).open(browser.Page())
     assert page.evaluate("Chart.getChart(document.querySelector('#steps canvas')).data.labels.length") == 200
     assert page.evaluate("(() => { const c = document.querySelector('#heat canvas'); return c.getContext('2d')"
                          ".getImageData(0, 0, c.width, 8).data.some(each => each > 0); })()")

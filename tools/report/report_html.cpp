@@ -39,7 +39,9 @@ class HtmlReport {
       : report_(report),
         tables_only_(report["tables_only"].get<bool>()),
         whole_windows_(report["whole_windows"].get<bool>()),
-        unit_(whole_windows_ ? "window" : "step") {}
+        pipeline_(report.contains("pipeline") ? &report["pipeline"] : nullptr),
+        unit_(whole_windows_ ? "window" : "step"),
+        judged_unit_(pipeline_ ? "step" : unit_) {}
 
   std::string body() {
     heading();
@@ -89,14 +91,25 @@ class HtmlReport {
     return names_of_some(names, kNamed);
   }
 
+  // How much was recorded.
+  std::string extent() const {
+    if (pipeline_) {
+      const Json& in = *pipeline_;
+      return fmt::format("{} steps of a pipeline, {} data-parallel ranks, {} stages",
+                         in["steps"].get<size_t>(), in["data_parallel"].get<size_t>(),
+                         in["stages"].get<size_t>());
+    }
+    const auto ranks = report_["ranks"].get<size_t>();
+    return fmt::format("{} rank{}, {} {}{}", ranks, ranks == 1 ? "" : "s", report_["steps"].size(),
+                       unit_, report_["steps"].size() == 1 ? "" : "s");
+  }
+
   void heading() {
     const Json& program = report_["program"];
-    const auto ranks = report_["ranks"].get<size_t>();
     line("<p class=\"program\"><code>{}</code></p>", html_text_of(program["command"]));
-    line("<p class=\"place\">{} rank{}, {} {}{}{}{}{}{}</p>", ranks, ranks == 1 ? "" : "s",
-         report_["steps"].size(), unit_, report_["steps"].size() == 1 ? "" : "s",
-         program["hosts"].empty() ? "" : " \u00b7 ", list_of(program["hosts"]),
-         program["gpus"].empty() ? "" : " \u00b7 ", list_of(program["gpus"]));
+    line("<p class=\"place\">{}{}{}{}{}</p>", extent(), program["hosts"].empty() ? "" : " \u00b7 ",
+         list_of(program["hosts"]), program["gpus"].empty() ? "" : " \u00b7 ",
+         list_of(program["gpus"]));
   }
 
   void verdict() {
@@ -127,19 +140,19 @@ class HtmlReport {
     line("<article class=\"cause\" data-cause=\"{}\">", name);
     if (healthy) {
       line("<div class=\"saving\"><b>{:.1f} %</b><span>of {} time is GPU work</span></div>",
-           verdict["share_pct"].get<double>(), unit_);
+           verdict["share_pct"].get<double>(), judged_unit_);
     } else {
       line(
           "<div class=\"saving\"><b>\u2212{:.1f} %</b><span>{} time when "
           "fixed</span></div>",
-          verdict["saves_pct"].get<double>(), unit_);
+          verdict["saves_pct"].get<double>(), judged_unit_);
     }
     line("<div><h3>{}</h3>", label);
     if (healthy) {
       line("<p>No other cause was found: the GPU is the limit.</p>");
     } else {
-      line("<p><b>{:.1f} %</b> of {} time. {}</p>", verdict["share_pct"].get<double>(), unit_,
-           html_text_of(verdict["advice"]));
+      line("<p><b>{:.1f} %</b> of {} time. {}</p>", verdict["share_pct"].get<double>(),
+           judged_unit_, html_text_of(verdict["advice"]));
     }
     line("<ul>");
     for (const Json& each : verdict["evidence"]) line("<li>{}</li>", html_text_of(each));
@@ -152,14 +165,14 @@ class HtmlReport {
   }
 
   void figures() {
-    if (report_["steps"].empty()) return;
-    const Json &time = report_["step_time_us"], &gpu = report_["gpu"];
+    if (report_["steps"].empty() && !pipeline_) return;
+    const Json& gpu = report_["gpu"];
     line("<section id=\"figures\">");
-    out_ +=
-        html_figure("step-time", whole_windows_ ? "Window" : "Step time", us_text(time["mean"]),
-                    whole_windows_ ? "no steps: all that was recorded"
-                                   : fmt::format("median {}, 95 of 100 within {}",
-                                                 us_text(time["median"]), us_text(time["p95"])));
+    if (pipeline_) {
+      pipeline_figures();
+    } else {
+      step_figure();
+    }
     if (!tables_only_ && gpu_timed()) {
       out_ += html_figure(
           "gpu-busy", "GPU busy",
@@ -169,6 +182,25 @@ class HtmlReport {
     }
     if (!report_["kernels"].empty()) kernel_figures();
     line("</section>");
+  }
+
+  void step_figure() {
+    const Json& time = report_["step_time_us"];
+    out_ +=
+        html_figure("step-time", whole_windows_ ? "Window" : "Step time", us_text(time["mean"]),
+                    whole_windows_ ? "no steps: all that was recorded"
+                                   : fmt::format("median {}, 95 of 100 within {}",
+                                                 us_text(time["median"]), us_text(time["p95"])));
+  }
+
+  void pipeline_figures() {
+    const Json& in = *pipeline_;
+    out_ += html_figure("step-time", "Step time", us_text(in["recorded_us"]),
+                        fmt::format("mean of {} steps", in["steps"].get<size_t>()));
+    out_ += html_figure("slowdown", "Slowdown",
+                        fmt::format("{:.2f} \u00d7", in["slowdown"].get<double>()),
+                        fmt::format("{} by simulation, {} with every operation the typical one",
+                                    us_text(in["simulated_us"]), us_text(in["ideal_us"])));
   }
 
   void kernel_figures() {
@@ -231,7 +263,9 @@ class HtmlReport {
 
   const Json& report_;
   const bool tables_only_, whole_windows_;
-  const char* const unit_;  // what is looked at
+  const Json* const pipeline_;     // null: it is none
+  const char* const unit_;         // what is looked at
+  const char* const judged_unit_;  // what the verdict is of
   std::string out_;
 };
 

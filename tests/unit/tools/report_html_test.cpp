@@ -132,6 +132,34 @@ TEST(ReportHtml, WhatIsNotKnownOfKernelsIsNoFigure) {
   EXPECT_EQ(data_of(page)["kernels"][1]["occupancy_pct"], 50);
 }
 
+TEST(ReportHtml, OfAPipelineItSaysWhatTheTextSays) {
+  analysis::Report report = healthy_report();
+  report.whole_windows = true;
+  report.gpu_timed = false;
+  report.verdict[0].cause = analysis::Cause::straggler;
+  report.verdict[0].share_pct = report.verdict[0].saves_pct = 49.3;
+  analysis::Pipeline& in = report.pipeline.emplace();
+  in.steps = 44;
+  in.data_ranks = 3;
+  in.stages = 4;
+  in.recorded_us = 46'581'000;
+  in.simulated_us = 46'203'000;
+  in.ideal_us = 23'421'000;
+  in.slowdown = 1.973;
+  const std::string page = page_of(report);
+  for (const char* const part :
+       {"<p class=\"place\">44 steps of a pipeline, 3 data-parallel ranks, 4 stages</p>",
+        "<b>46.581 s</b><small>mean of 44 steps</small>",
+        "<b>1.97 \u00d7</b><small>46.203 s by simulation, 23.421 s with every operation",
+        "<span>step time when fixed</span>", "<b>49.3 %</b> of step time."}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  const std::string text = report_text(report, TextOptions{});
+  EXPECT_NE(text.find("44 steps of a pipeline: 46.581 s each, 3 data-parallel ranks, 4 stages"),
+            std::string::npos)
+      << text;
+}
+
 TEST(ReportHtml, SaysWhyThereIsNoVerdict) {
   test::Job job;
   job.steps = 1;

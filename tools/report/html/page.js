@@ -26,7 +26,7 @@ const micros = us => us >= 1e6 ? scaled(us / 1e6, 1e9, ['s']) : scaled(us, 1000,
 const bytes = value => scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
 const percent = value => `${digits(value, 1)} %`;
 const FORMATS = {
-  us: micros, bytes, pct: percent, n: number,
+  us: micros, bytes, pct: percent, part: value => percent(100 * value), n: number,
   change: value => value >= 1000 ? `\u00d7 ${digits(1 + value / 100, 0)}` : Math.abs(value) < 0.05 ? percent(0) : `${value > 0 ? '+' : ''}${percent(value)}`,
   dims: value => value.join(' \u00d7 '),
   yes: value => value ? 'yes' : '',
@@ -287,6 +287,11 @@ function flameGraph() {
 // --- tables ------------------------------------------------------------------------------------------------
 const grouped = report.operators_by ?? {by: '', rows: []};
 report.operators_grouped = grouped.rows;
+// Of a pipeline: what explains its slowdown.
+const SHARES = [['slow_workers', 'slow worker'], ['by_stage', 'stage'], ['by_kind', 'kind of operation']];
+if (report.pipeline) {
+  report.pipeline_shares = SHARES.flatMap(([key, kind]) => report.pipeline[key].map(row => ({...row, kind, factor: row.factor || null})));
+}
 const TABLES = [
   ['changes', 'What changed, in a step', [['name', 'name', 'code'], ['kind', 'kind', 'text'], ['base_us', 'before', 'us'], ['new_us', 'now', 'us'],
     ['difference_us', 'difference', 'us', true], ['change_pct', 'change', 'change'], ['significant', 'beyond noise', 'yes'],
@@ -327,6 +332,8 @@ const TABLES = [
     ['gb_per_s', 'bandwidth', 'gbs'], ['pageable', 'pageable', 'yes']]],
   ['synchronizations', 'Waiting for the GPU', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
   ['allocations', 'Allocation calls', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
+  ['pipeline_shares', 'What explains the pipeline\'s slowdown', [['name', 'operations of', 'text'], ['kind', 'what it is', 'text'],
+    ['explains', 'explains', 'part'], ['factor', 'to the others', 'factor']]],
   ['stragglers', 'Ranks against the median one', [['rank', 'rank', 'n'], ['compute_factor', 'kernels', 'factor'], ['data_loading_factor', 'data loading', 'factor'],
     ['host_factor', 'host', 'factor'], ['compute_us', `kernels a ${unit}`, 'us'], ['waited_us', `waits a ${unit}`, 'us']]],
 ];
