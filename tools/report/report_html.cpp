@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "tools/analysis/left_out_kinds.h"
 #include "tools/console.h"
 #include "tools/report/html_page.h"
+#include "tools/report/which_steps.h"
 
 namespace gpuprof {
 namespace {
@@ -100,8 +103,13 @@ class HtmlReport {
                          in["stages"].get<size_t>());
     }
     const auto ranks = report_["ranks"].get<size_t>();
-    return fmt::format("{} rank{}, {} {}{}", ranks, ranks == 1 ? "" : "s", report_["steps"].size(),
-                       unit_, report_["steps"].size() == 1 ? "" : "s");
+    const Json& steps = report_["steps"];
+    std::set<uint64_t> numbers;
+    for (const Json& each : steps) numbers.insert(each["step"].get<uint64_t>());
+    return fmt::format("{} rank{}, {}", ranks, ranks == 1 ? "" : "s",
+                       whole_windows_
+                           ? fmt::format("{} window{}", steps.size(), steps.size() == 1 ? "" : "s")
+                           : which_steps(numbers));
   }
 
   void heading() {

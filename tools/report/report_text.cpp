@@ -15,6 +15,7 @@
 #include "tools/report/text_lines.h"
 #include "tools/report/text_table.h"
 #include "tools/report/verdict_parts.h"
+#include "tools/report/which_steps.h"
 
 namespace gpuprof {
 namespace {
@@ -108,7 +109,6 @@ class TextReport {
     }
     std::set<uint64_t> numbers;
     for (const StepRow& row : report_.steps) numbers.insert(row.anatomy.step);
-    const uint64_t first = *numbers.begin(), last = *numbers.rbegin();
     const std::string ranks =
         report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
     const char* const least = report_.utilization_is_least() ? "at least " : "";
@@ -122,11 +122,8 @@ class TextReport {
                             report_.steps.size() > 1 ? " each" : "", busy));
       return;
     }
-    const std::string which =
-        first == last ? fmt::format("Step {}", first)
-        : numbers.size() == last - first + 1
-            ? fmt::format("Steps {} to {}", first, last)
-            : fmt::format("{} of the steps {} to {}", numbers.size(), first, last);
+    std::string which = which_steps(numbers);
+    if (which[0] == 's') which[0] = 'S';
     const bool several = report_.steps.size() > 1;
     out_.loud(fmt::format("{}{}: {}{}{}", which, ranks, format_us(report_.step_time.mean_us),
                           several ? " each" : "", busy));

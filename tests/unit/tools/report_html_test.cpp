@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/unit/support/job_model.h"
 #include "tools/analysis/report.h"
@@ -158,6 +160,26 @@ TEST(ReportHtml, OfAPipelineItSaysWhatTheTextSays) {
   EXPECT_NE(text.find("44 steps of a pipeline: 46.581 s each, 3 data-parallel ranks, 4 stages"),
             std::string::npos)
       << text;
+}
+
+TEST(ReportHtml, NamesItsStepsAsTheTextDoes) {
+  analysis::Report report = healthy_report();
+  report.ranks = 2;
+  const auto expect = [&](const std::vector<uint64_t>& numbers, std::string which) {
+    report.steps.clear();
+    for (const int32_t rank : {0, 1}) {
+      for (const uint64_t number : numbers) report.steps.push_back({rank, 0, {number, 0, 1000}});
+    }
+    EXPECT_NE(page_of(report).find("<p class=\"place\">2 ranks, " + which + "</p>"),
+              std::string::npos)
+        << which;
+    if (which[0] == 's') which[0] = 'S';
+    const std::string text = report_text(report, TextOptions{});
+    EXPECT_TRUE(text.starts_with(which + " on 2 ranks: ")) << text;
+  };
+  expect({7}, "step 7");
+  expect({0, 1, 2}, "steps 0 to 2");
+  expect({2, 4, 5}, "3 of the steps 2 to 5");
 }
 
 TEST(ReportHtml, SaysWhyThereIsNoVerdict) {
