@@ -12,8 +12,19 @@
 namespace gpuprof {
 namespace {
 
-std::string steps_text(const Json& count) {
-  return fmt::format("mean of {} step{}", count.get<size_t>(), count.get<size_t>() == 1 ? "" : "s");
+std::string steps_text(const char* figure, const Json& count) {
+  const auto steps = count.get<size_t>();
+  return fmt::format("{} of {} step{}", figure, steps, steps == 1 ? "" : "s");
+}
+
+std::string change_text(const Json& step) {
+  const double change = step["change_pct"].get<double>();
+  if (step["significant"].get<bool>()) {
+    return fmt::format("{:.1f} % {}", std::abs(change), change > 0 ? "longer" : "shorter");
+  }
+  const bool noise =
+      step["ci_low_pct"].get<double>() <= 0 && step["ci_high_pct"].get<double>() >= 0;
+  return noise ? "none beyond noise" : "too small to count";
 }
 
 std::string verdict(const Json& diff) {
@@ -30,27 +41,24 @@ std::string figures(const Json& diff) {
   const bool by_typical = !diff["step_time"]["significant"].get<bool>() &&
                           diff["typical_step"]["significant"].get<bool>();
   const Json& step = diff[by_typical ? "typical_step" : "step_time"];
-  const double change = step["change_pct"].get<double>();
+  const char* const figure = by_typical ? "median" : "mean";
   const std::string interval =
       fmt::format("{:+.1f} % to {:+.1f} % with 95 % confidence", step["ci_low_pct"].get<double>(),
                   step["ci_high_pct"].get<double>());
   return "<section id=\"figures\">\n" +
          html_figure("base", by_typical ? "Typical step before" : "Step time before",
-                     us_text(step["base_us"]), steps_text(diff["base_steps"])) +
+                     us_text(step["base_us"]), steps_text(figure, diff["base_steps"])) +
          html_figure("new", by_typical ? "Typical step now" : "Step time now",
-                     us_text(step["new_us"]), steps_text(diff["new_steps"])) +
-         html_figure(
-             "change", "Change",
-             step["significant"].get<bool>()
-                 ? fmt::format("{:.1f} % {}", std::abs(change), change > 0 ? "longer" : "shorter")
-                 : std::string("none beyond noise"),
-             interval) +
-         "</section>\n";
+                     us_text(step["new_us"]), steps_text(figure, diff["new_steps"])) +
+         html_figure("change", "Change", change_text(step), interval) + "</section>\n";
 }
 
-// What else differs between the runs, and what GPUPROF_BUDGET left out of them.
+// What became of steps, what else differs between the runs, and what GPUPROF_BUDGET left out of
+// them.
 std::string notes(const Json& diff) {
   std::string out;
+  const std::string headline = html_text_of(diff["headline"]);
+  if (!headline.empty()) out += fmt::format("<p id=\"headline\">{}</p>", headline);
   if (!diff.contains("notes")) return out;
   for (const Json& each : diff["notes"]) out += fmt::format("<p>{}</p>", html_text_of(each));
   return out;

@@ -324,6 +324,7 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
     out["step_time"]["p"] = diff.step_time.p;
     out["typical_step"] = step_time_json(typical, is_significant(typical));
   }
+  out["headline"] = compared ? headline(diff) : std::string();
   out["changes"] = Json::array();
   for (const Change& change : diff.changes) {
     Json row = {{"kind", change.kind},

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// How page and comment say what changed between two runs.
+#include "tools/report/diff_output.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tools/report/diff_html.h"
+
+namespace gpuprof {
+namespace {
+
+using analysis::Diff;
+
+// 20 and 30 steps that differ by less than noise.
+Diff a_diff() {
+  Diff diff;
+  diff.base_steps = 20;
+  diff.new_steps = 30;
+  diff.step_time = diff.typical_step = {1000, 1002, 0.2, -1.5, 1.9, 0.8};
+  return diff;
+}
+
+std::string page_of(const Diff& diff) { return diff_html(diff_json(diff, gate_of(diff, 0))); }
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(DiffPage, TypicalStepsAreMediansAndTheMeanIsNotKnown) {
+  Diff diff = a_diff();
+  diff.step_time = {5000, 6000, 20, -30, 70, 0.5};
+  diff.typical_step = {1000, 1100, 10, 9.5, 10.5, 0.001};
+  const std::string page = page_of(diff);
+  EXPECT_TRUE(has(page, "<span>Typical step before</span><b>1.000 ms</b><small>median of 20 steps"))
+      << page.substr(page.find("<section"), 2000);
+  EXPECT_TRUE(has(page, "<span>Typical step now</span><b>1.100 ms</b><small>median of 30 steps"));
+  EXPECT_TRUE(has(page,
+                  "a few steps are so long that the mean&#39;s change is not known (-30.0 % to "
+                  "+70.0 %)</p>"));
+  diff.step_time = diff.typical_step;
+  diff.significant = true;
+  EXPECT_TRUE(
+      has(page_of(diff), "<span>Step time now</span><b>1.100 ms</b><small>mean of 30 steps"));
+}
+
+TEST(DiffPage, AChangeTooSmallToCountIsNotCalledNoise) {
+  Diff diff = a_diff();
+  EXPECT_TRUE(has(page_of(diff), "<b>none beyond noise</b><small>-1.5 % to +1.9 % "));
+  EXPECT_TRUE(has(page_of(diff), "no change beyond noise (-1.5 % to +1.9 %)</p>"));
+  diff.step_time = diff.typical_step = {1000, 1005, 0.5, 0.3, 0.7, 0.001};
+  const std::string page = page_of(diff);
+  EXPECT_TRUE(has(page, "<b>too small to count</b><small>+0.3 % to +0.7 % "));
+  EXPECT_TRUE(has(page, "too small a change to count (+0.3 % to +0.7 %)</p>"));
+  EXPECT_FALSE(has(page, "none beyond noise</b>"));
+}
+
+TEST(DiffPage, ItsSentenceIsInTheJson) {
+  Diff diff = a_diff();
+  const Json json = diff_json(diff, gate_of(diff, 0));
+  EXPECT_EQ(json["headline"],
+            "Steps take 1.002 ms (1.000 ms before): no change beyond noise (-1.5 % to +1.9 %)");
+  diff.reason = "too few steps";
+  EXPECT_EQ(diff_json(diff, gate_of(diff, 0))["headline"], "");
+}
+
+}  // namespace
+}  // namespace gpuprof
