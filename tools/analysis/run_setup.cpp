@@ -12,6 +12,7 @@
 #include "formats/core/settings.h"
 #include "formats/trace/activities.h"
 #include "formats/trace/process_key.h"
+#include "tools/console.h"
 #include "tools/versions.h"
 
 namespace gpuprof::analysis {
@@ -49,6 +50,13 @@ std::vector<std::string> only_in(const std::set<std::string>& own,
 
 std::vector<std::string> listed(const std::set<std::string>& values) {
   return {values.begin(), values.end()};
+}
+
+// For a line: no value ends it.
+std::string joined(const std::vector<std::string>& values) {
+  std::vector<std::string> out;
+  for (const std::string& value : values) out.push_back(escaped(value));
+  return fmt::format("{}", fmt::join(out, ", "));
 }
 
 }  // namespace
@@ -114,14 +122,14 @@ std::string describe(const std::vector<SetupDifference>& differences) {
   std::vector<std::string> parts;
   for (const SetupDifference& each : differences) {
     if (each.part != SetupPart::recorded) {
-      parts.push_back(fmt::format("{} {} -> {}", row_of(each.part).label,
-                                  fmt::join(each.base, ", "), fmt::join(each.other, ", ")));
+      parts.push_back(fmt::format("{} {} -> {}", row_of(each.part).label, joined(each.base),
+                                  joined(each.other)));
       continue;
     }
     for (const auto& [side, values] :
          {std::pair("base", &each.base), std::pair("new", &each.other)}) {
       if (values->empty()) continue;
-      parts.push_back(fmt::format("recorded only in {}: {}", side, fmt::join(*values, ", ")));
+      parts.push_back(fmt::format("recorded only in {}: {}", side, joined(*values)));
     }
   }
   return fmt::format("{}", fmt::join(parts, "; "));

@@ -143,6 +143,36 @@ std::string markdown_cell(std::string_view text) {
   return out;
 }
 
+bool is_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+// Text of a paragraph: it cannot end its line, and is neither Markdown, nor HTML, nor a mention.
+std::string markdown_text(std::string_view raw) {
+  const std::string text = escaped(raw);
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool within_word =
+        i > 0 && i + 1 < text.size() && is_word(text[i - 1]) && is_word(text[i + 1]);
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '&': out += "&amp;"; break;
+      case '@': out += "@&#8203;"; break;                 // a space of no width
+      case '_': out += within_word ? "_" : "\\_"; break;  // GPUPROF_BUDGET is no emphasis
+      case '\\':
+      case '`':
+      case '*':
+      case '[':
+      case ']':
+      case '~':
+      case '$': out += {'\\', c}; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
 // How much longer steps take, with its interval.
 std::string change_text(const MeanChange& step) {
   return fmt::format("{:.1f} % {} ({:+.1f} % to {:+.1f} %)", std::abs(step.change_pct),
@@ -388,9 +418,9 @@ std::string diff_text(const Diff& diff, const DiffGate& gate, const DiffTextOpti
 }
 
 std::string diff_markdown(const Diff& diff, const DiffGate& gate) {
-  if (!diff.reason.empty()) return "**No comparison**: " + diff.reason + "\n";
+  if (!diff.reason.empty()) return "**No comparison**: " + markdown_text(diff.reason) + "\n";
   std::string out = fmt::format("**{}**\n\n{}\n", gate_text(gate), headline(diff));
-  for (const std::string& each : diff_notes(diff)) out += "\n" + each + "\n";
+  for (const std::string& each : diff_notes(diff)) out += "\n" + markdown_text(each) + "\n";
   size_t shown = 0;
   for (const Change& change : diff.changes) {
     if (!change.significant || shown == kShownInMarkdown) break;

@@ -56,6 +56,26 @@ TEST(DiffPage, AChangeTooSmallToCountIsNotCalledNoise) {
   EXPECT_FALSE(has(page, "none beyond noise</b>"));
 }
 
+TEST(DiffComment, ValuesOfTheRunsAreTextOfOneLine) {
+  Diff diff = a_diff();
+  const std::string gpu = "![x](http://a/x.png) <img src=x onerror=alert(1)> @all\n# H1 `*_&$~";
+  diff.setup = {{analysis::SetupPart::gpu, {"A100"}, {gpu}},
+                {analysis::SetupPart::recorded, {}, {"GPUPROF_STACKS=a\n| b"}}};
+  const std::string comment = diff_markdown(diff, gate_of(diff, 0));
+  EXPECT_TRUE(has(comment,
+                  "GPU A100 -> !\\[x\\](http://a/x.png) &lt;img src=x onerror=alert(1)> "
+                  "@&#8203;all\\\\u000a# H1 \\`\\*\\_&amp;\\$\\~; "
+                  "recorded only in new: GPUPROF_STACKS=a\\\\u000a| b\n"))
+      << comment;
+  const std::string text = diff_text(diff, gate_of(diff, 0), {1000, false});
+  EXPECT_TRUE(
+      has(text, "@all\\u000a# H1 `*_&$~; recorded only in new: GPUPROF_STACKS=a\\u000a| b\n"))
+      << text;
+  diff.reason = "dir/<b>\n# x: the first run";
+  EXPECT_EQ(diff_markdown(diff, gate_of(diff, 0)),
+            "**No comparison**: dir/&lt;b>\\\\u000a# x: the first run\n");
+}
+
 TEST(DiffPage, ItsSentenceIsInTheJson) {
   Diff diff = a_diff();
   const Json json = diff_json(diff, gate_of(diff, 0));
