@@ -37,6 +37,21 @@ class Report:
         return open_page(self.path, page)
 
 
+def with_report(html, change):
+    """The text of a page whose report is what `change` makes of the one in it."""
+    begin = html.index(">", html.index('id="report"')) + 1
+    end = html.index("</script>", begin)
+    return html[:begin] + json.dumps(change(json.loads(html[begin:end]))).replace("<", "\\u003c") + html[end:]
+
+
+def changed(report, folder, change):
+    """The page of a report of which `change` makes another."""
+    made = Report.__new__(Report)
+    made.path = folder / "report.html"
+    made.path.write_text(with_report(report.path.read_text(encoding="utf-8"), change), encoding="utf-8")
+    return made
+
+
 @pytest.fixture(scope="module")
 def report(profiled):
     return Report(profiled.folder, profiled.dumps)
@@ -188,6 +203,31 @@ def test_curves(page, report):
     assert max(point["y"] for point in memory) == max(report.json["curves"][0]["device_memory"]["bytes"]) > 0
 
 
+def test_processes_without_a_rank_are_apart(report, tmp_path):
+    """Each has its own bars, line and row; x of a line never goes back."""
+    def without_ranks(data):
+        rows = {key: [{**row, "rank": -1, "process": row["rank"]} for row in data[key]] for key in ("steps", "curves")}
+        return {**data, **rows, "processes": [{"rank": -1, "host": "a", "pid": 70 + number} for number in range(data["ranks"])]}
+
+    ranks = report.json["ranks"]
+    names = [f"process {70 + number}" for number in range(ranks)]
+    page = changed(report, tmp_path, without_ranks).open(browser.Page(1280, 2400))
+    try:
+        assert ranks > 1 and texts(page, "#steps option") == ["mean of all processes", *names]
+        assert texts(page, "#heat h2") == ["Processes and steps"]
+        shown = chart(page, "utilization")
+        assert list(shown) == names
+        for number, name in enumerate(names):
+            curve, = [each for each in report.json["curves"] if each["rank"] == number]
+            assert [point["y"] for point in shown[name]] == curve["utilization_pct"]
+        page.evaluate("(() => { const pick = document.querySelectorAll('#steps select')[0]; pick.selectedIndex = 2; pick.onchange(); })()")
+        steps = [step for step in report.json["steps"] if step["rank"] == 1]
+        assert chart(page, "steps")["Compute"] == pytest.approx([step["parts_us"]["compute"] / 1000 for step in steps])
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def test_heat_map(page):
     drawn = page.evaluate("(() => { const c = document.querySelector('#heat canvas'); const data = c.getContext('2d')"
                           ".getImageData(0, 0, c.width, c.height).data; return new Set(data).size; })()")
@@ -265,21 +305,6 @@ def test_tables(page, report):
         first = [row[0] for row in shown]
         assert sorted(first) == sorted(str(row.get("name", row.get("place", row.get("rank")))) for row in rows)
     assert seen >= 5
-
-
-def with_report(html, change):
-    """The text of a page whose report is what `change` makes of the one in it."""
-    begin = html.index(">", html.index('id="report"')) + 1
-    end = html.index("</script>", begin)
-    return html[:begin] + json.dumps(change(json.loads(html[begin:end]))).replace("<", "\\u003c") + html[end:]
-
-
-def changed(report, folder, change):
-    """The page of a report of which `change` makes another."""
-    made = Report.__new__(Report)
-    made.path = folder / "report.html"
-    made.path.write_text(with_report(report.path.read_text(encoding="utf-8"), change), encoding="utf-8")
-    return made
 
 
 def test_what_explains_a_pipelines_slowdown(report, tmp_path):

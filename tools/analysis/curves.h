@@ -26,6 +26,7 @@ struct QueueRow {
 // One process in one window: from its first step's begin to its last one's end.
 struct Curves {
   int32_t rank;
+  size_t process;  // in Report::processes
   uint32_t window;
   int64_t begin_ns;  // since the Unix epoch
   size_t bins = 0;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "formats/trace/activities.h"
+#include "formats/trace/process_key.h"
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/gpu_shares.h"
@@ -264,10 +265,25 @@ std::vector<Window> windows_of(const std::vector<Timeline>& all) {
   return out;
 }
 
-void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps, Report& report) {
+// Of those with steps, in order.
+void number_processes(const std::vector<Timeline>& timelines, Report& report) {
+  std::map<ProcessKey, size_t> numbers;
+  for (size_t i = 0; i < timelines.size(); ++i) {
+    if (timelines[i].steps.empty()) continue;
+    const Process& process = *timelines[i].process;
+    const auto [at, fresh] = numbers.emplace(key_of(process), numbers.size());
+    report.curves[i].process = at->second;
+    if (!fresh) continue;
+    const dump::Header& header = process.header;
+    report.processes.push_back({header.rank(), header.host(), header.pid()});
+  }
+}
+
+void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps, size_t number,
+                 Report& report) {
   const dump::Header& header = timeline.process->header;
   for (const StepAnatomy& step : steps) {
-    report.steps.push_back({header.rank(), header.window(), step});
+    report.steps.push_back({header.rank(), header.window(), step, number});
   }
   const Process& process = *timeline.process;
   for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += process.losses[i];
@@ -341,6 +357,7 @@ using Tasks = std::vector<std::function<void()>>;
 void add_table_tasks(const Trace& trace, const std::vector<Timeline>& all, Report& report,
                      Tasks& tasks) {
   for (const Timeline& timeline : all) report.curves.push_back(empty_curves(timeline, all.size()));
+  number_processes(all, report);
   const auto add_curves = [&](void (*part)(const Timeline&, Curves&)) {
     for (size_t i = 0; i < all.size(); ++i) {
       tasks.push_back([&, i, part] { part(all[i], report.curves[i]); });
@@ -380,10 +397,10 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   Tasks tasks;
   add_table_tasks(trace, all, report, tasks);
   side_by_side(std::move(tasks));
-  for (const Timeline& timeline : all) {
+  for (size_t i = 0; i < all.size(); ++i) {
     std::vector<StepAnatomy> steps;
-    for (const Step& step : timeline.steps) steps.push_back({step.step, step.begin, step.end});
-    add_process(timeline, steps, report);
+    for (const Step& step : all[i].steps) steps.push_back({step.step, step.begin, step.end});
+    add_process(all[i], steps, report.curves[i].process, report);
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
@@ -401,6 +418,11 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
 }
 
 }  // namespace
+
+bool Report::ranked() const {
+  return std::all_of(processes.begin(), processes.end(),
+                     [](const ProcessRow& process) { return process.rank >= 0; });
+}
 
 double Report::sampled_share(Part part) const {
   const auto index = static_cast<size_t>(part);
@@ -453,7 +475,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportPar
   HostSampleSums samples;
   StalledWork stalled;
   for (size_t i = 0; i < all.size(); ++i) {
-    add_process(all[i], steps[i], report);
+    add_process(all[i], steps[i], report.curves[i].process, report);
     samples.add(all[i], idle[i]);
     stalled.add(all[i], device_idle[i]);
   }

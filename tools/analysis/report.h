@@ -60,6 +60,14 @@ struct StepRow {
   int32_t rank;
   uint32_t window;
   StepAnatomy anatomy;
+  size_t process = 0;  // in Report::processes
+};
+
+// One that has steps, in whatever windows.
+struct ProcessRow {
+  int32_t rank;  // -1: it has none
+  std::string host;
+  uint32_t pid;
 };
 
 struct StepTime {
@@ -82,7 +90,8 @@ struct Report {
   Depth depth = Depth::all;
   Grouping grouping = Grouping::name;
   Program program;
-  size_t ranks = 0;            // distinct ones
+  size_t ranks = 0;  // distinct ones; processes without a rank count as one
+  std::vector<ProcessRow> processes;
   size_t world_size = 0;       // of the job, as far as a rank says it; 0: not known
   bool gpu_timed = false;      // some work on a GPU was recorded
   std::vector<StepRow> steps;  // Depth::tables: without their parts
@@ -136,6 +145,7 @@ struct Report {
   }
   // Some GPU work is not among the recorded work, so that the GPU was busy for longer.
   bool utilization_is_least() const { return !unrecorded.empty() || work_lost; }
+  bool ranked() const;  // each process has a rank
   double unknown_pct() const { return breakdown_pct[static_cast<size_t>(Part::unknown)]; }
   // What is looked at: "step", or "window".
   const char* unit() const { return whole_windows ? "window" : "step"; }

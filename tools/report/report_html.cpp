@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -102,11 +103,18 @@ class HtmlReport {
                          in["steps"].get<size_t>(), in["data_parallel"].get<size_t>(),
                          in["stages"].get<size_t>());
     }
-    const auto ranks = report_["ranks"].get<size_t>();
+    const Json& processes = report_["processes"];
+    const bool ranked = std::all_of(processes.begin(), processes.end(), [](const Json& each) {
+      return each["rank"].get<int32_t>() >= 0;
+    });
+    const size_t members = ranked ? report_["ranks"].get<size_t>() : processes.size();
     const Json& steps = report_["steps"];
     std::set<uint64_t> numbers;
     for (const Json& each : steps) numbers.insert(each["step"].get<uint64_t>());
-    return fmt::format("{} rank{}, {}", ranks, ranks == 1 ? "" : "s",
+    return fmt::format("{} {}{}, {}", members, ranked ? "rank" : "process",
+                       members == 1 ? ""
+                       : ranked     ? "s"
+                                    : "es",
                        whole_windows_
                            ? fmt::format("{} window{}", steps.size(), steps.size() == 1 ? "" : "s")
                            : which_steps(numbers));

@@ -16,6 +16,7 @@ Json steps_json(const Report& report) {
   for (const StepRow& row : report.steps) {
     Json step = {
         {"rank", row.rank},
+        {"process", row.process},
         {"window", row.window},
         {"step", row.anatomy.step},
         {"duration_us", rounded(static_cast<double>(row.anatomy.end - row.anatomy.begin) / 1000)}};
@@ -24,6 +25,14 @@ Json steps_json(const Report& report) {
           rounded(static_cast<double>(row.anatomy.parts[i]) / 1000);
     }
     out.push_back(std::move(step));
+  }
+  return out;
+}
+
+Json processes_json(const Report& report) {
+  Json out = Json::array();
+  for (const ProcessRow& row : report.processes) {
+    out.push_back({{"rank", row.rank}, {"host", row.host}, {"pid", row.pid}});
   }
   return out;
 }
@@ -403,6 +412,7 @@ Json curves_json(const Report& report) {
                         {"mean", rounded(row.mean)}});
     }
     out.push_back({{"rank", curves.rank},
+                   {"process", curves.process},
                    {"window", curves.window},
                    {"begin_us", rounded(static_cast<double>(curves.begin_ns - begin) / 1000)},
                    {"bin_us", rounded(curves.bin_us)},
@@ -475,6 +485,7 @@ Json report_json(const Report& report) {
   out["program"] = {{"command", report.program.command},
                     {"hosts", report.program.hosts},
                     {"gpus", report.program.gpus}};
+  out["processes"] = processes_json(report);
   out["steps"] = steps_json(report);
   out["whole_windows"] = report.whole_windows;
   out["step_time_us"] = {{"median", rounded(report.step_time.median_us)},

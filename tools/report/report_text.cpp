@@ -109,8 +109,11 @@ class TextReport {
     }
     std::set<uint64_t> numbers;
     for (const StepRow& row : report_.steps) numbers.insert(row.anatomy.step);
-    const std::string ranks =
-        report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
+    const bool ranked = report_.ranked();
+    const size_t members = ranked ? report_.ranks : report_.processes.size();
+    const std::string ranks = members < 2 ? std::string()
+                                          : fmt::format(" {} {} {}", ranked ? "on" : "in", members,
+                                                        ranked ? "ranks" : "processes");
     const char* const least = report_.utilization_is_least() ? "at least " : "";
     const std::string busy =
         report_.depth == Depth::all && report_.gpu_timed

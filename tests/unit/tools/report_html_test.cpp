@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,32 @@ TEST(ReportHtml, NamesItsStepsAsTheTextDoes) {
   expect({7}, "step 7");
   expect({0, 1, 2}, "steps 0 to 2");
   expect({2, 4, 5}, "3 of the steps 2 to 5");
+}
+
+TEST(ReportHtml, ProcessesWithoutARankAreApart) {
+  Trace trace = test::JobModel(test::Job{.ranks = 2}).trace();
+  const Json ranks = report_json(analysis::make_report(trace));
+  EXPECT_NE(report_html(ranks).find("<p class=\"place\">2 ranks, steps "), std::string::npos);
+  for (size_t i = 0; i < trace.processes.size(); ++i) {
+    trace.processes[i].header.set_rank(-1);
+    trace.processes[i].header.set_pid(100 + static_cast<uint32_t>(i));
+  }
+  for (const analysis::Depth depth : {analysis::Depth::tables, analysis::Depth::all}) {
+    const analysis::Report report = analysis::make_report(trace, depth);
+    const Json json = report_json(report);
+    ASSERT_EQ(json["processes"].size(), 2u);
+    EXPECT_EQ(json["processes"][0]["pid"], 100);
+    EXPECT_EQ(json["processes"][1]["pid"], 101);
+    EXPECT_EQ(json["processes"][1]["rank"], -1);
+    std::set<size_t> of_steps, of_curves;
+    for (const Json& each : json["steps"]) of_steps.insert(each["process"].get<size_t>());
+    for (const Json& each : json["curves"]) of_curves.insert(each["process"].get<size_t>());
+    EXPECT_EQ(of_steps, (std::set<size_t>{0, 1}));
+    EXPECT_EQ(of_curves, of_steps);
+    EXPECT_NE(report_html(json).find("<p class=\"place\">2 processes, steps "), std::string::npos);
+    const std::string text = report_text(report, TextOptions{});
+    EXPECT_NE(text.find(" in 2 processes: "), std::string::npos) << text;
+  }
 }
 
 TEST(ReportHtml, SaysWhyThereIsNoVerdict) {

@@ -44,7 +44,16 @@ function element(name, properties = {}, ...children) {
 }
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const rankColour = index => colour(PARTS[[6, 1, 0, 3, 2, 4, 5, 7][index % 8]][0]);
-const rankName = rank => rank < 0 ? 'process' : `rank ${rank}`;
+// Who a row is of: its rank, or, without one, its process.
+const processes = report.processes || [];
+const severalHosts = new Set(processes.map(each => each.host)).size > 1;
+const ranked = processes.every(each => each.rank >= 0), MEMBERS = ranked ? 'ranks' : 'processes';
+const memberOf = row => row.rank < 0 ? `process ${row.process ?? 0}` : String(row.rank);
+function memberName(row) {
+  if (row.rank >= 0) return `rank ${row.rank}`;
+  const {pid, host} = processes[row.process] || {};
+  return processes.length > 1 ? `process ${pid || row.process}${severalHosts ? ` on ${host}` : ''}` : 'process';
+}
 
 // A card with a heading and controls, to which `redraw` belongs.
 const redraws = [];
@@ -84,19 +93,20 @@ const axis = (text, more = {}) => Object.assign({title: {display: true, text}}, 
 // Not Math.max(...): an argument for each value is more than engines take from some 100,000 on.
 const greatest = values => values.reduce((a, b) => Math.max(a, b), -Infinity);
 const least = values => values.reduce((a, b) => Math.min(a, b), Infinity);
-const ranksOf = rows => [...new Set(rows.map(row => row.rank))];
+// [what tells it from the others, its name]
+const membersOf = rows => [...new Map(rows.map(row => [memberOf(row), memberName(row)]))];
 
 function stepBars() {
   if (!steps.length || report.whole_windows) return;
-  const ranks = ranksOf(steps);
+  const ranks = membersOf(steps);
   let draw;
-  const options = [...(ranks.length > 1 ? [['mean', 'mean of all ranks']] : []), ...ranks.map(rank => [String(rank), rankName(rank)])];
+  const options = [...(ranks.length > 1 ? [['mean', `mean of all ${MEMBERS}`]] : []), ...ranks];
   const pick = choice('Rank', options, () => draw());
   const section = card('charts', 'steps', 'Steps', ...(ranks.length > 1 ? [pick] : []));
   draw = plot(section, () => {
     const rows = new Map();
     for (const step of steps) {
-      if (pick.value !== 'mean' && String(step.rank) !== pick.value) continue;
+      if (pick.value !== 'mean' && memberOf(step) !== pick.value) continue;
       const key = `${step.window}/${step.step}`;
       if (!rows.has(key)) rows.set(key, {label: String(step.step), count: 0, whole: 0, parts: {}});
       const row = rows.get(key);
@@ -117,29 +127,31 @@ function stepBars() {
   });
 }
 
-// A line for each rank; windows of a rank are apart.
+// A line for each rank or process; its windows are apart.
 function lines(pointsOf, curves, wanted) {
-  const byRank = new Map();
+  const byMember = new Map();
   for (const curve of curves) {
-    if (wanted !== 'all' && String(curve.rank) !== wanted) continue;
+    const member = memberOf(curve);
+    if (wanted !== 'all' && member !== wanted) continue;
     const points = pointsOf(curve);
     if (!points.length) continue;
-    if (byRank.has(curve.rank)) byRank.get(curve.rank).push({x: points[0].x, y: null});
-    byRank.set(curve.rank, [...(byRank.get(curve.rank) || []), ...points]);
+    if (!byMember.has(member)) byMember.set(member, {name: memberName(curve), data: []});
+    const {data} = byMember.get(member);
+    byMember.get(member).data = [...data, ...(data.length ? [{x: points[0].x, y: null}] : []), ...points];
   }
-  return byRank;
+  return [...byMember.values()];
 }
 function timeLine(id, title, curves, metrics) {
-  const ranks = ranksOf(curves);
+  const ranks = membersOf(curves);
   const end = greatest(curves.map(curve => (curve.begin_us + curve.bin_us * curve.utilization_pct.length) / 1000));
   let draw;
-  const rankOptions = [...(ranks.length > 1 && ranks.length <= MOST_LINES ? [['all', 'all ranks']] : []), ...ranks.map(rank => [String(rank), rankName(rank)])];
+  const rankOptions = [...(ranks.length > 1 && ranks.length <= MOST_LINES ? [['all', `all ${MEMBERS}`]] : []), ...ranks];
   const pick = choice('Rank', rankOptions, () => draw());
   const metric = choice('Figure', metrics.map((row, index) => [index, row.name]), () => draw());
   const section = card('charts', id, title, ...(metrics.length > 1 ? [metric] : []), ...(ranks.length > 1 ? [pick] : []));
   draw = plot(section, () => {
     const chosen = metrics[Number(metric.value)];
-    const sets = [...lines(chosen.points, curves, pick.value)].map(([rank, data], index) => ({label: rankName(rank), data, stepped: true,
+    const sets = lines(chosen.points, curves, pick.value).map(({name, data}, index) => ({label: name, data, stepped: true,
       borderWidth: 1.5, pointRadius: 0, borderColor: rankColour(index), backgroundColor: `${rankColour(index)}33`, fill: ranks.length === 1 || pick.value !== 'all'}));
     return {type: 'line', data: {datasets: sets},
       options: {parsing: false, normalized: true, interaction: {mode: 'nearest', axis: 'x', intersect: false},
@@ -210,21 +222,21 @@ function grid(section, {rows, columns, value, tell, left}) {
 }
 
 function heatMap() {
-  const ranks = ranksOf(steps);
+  const ranks = membersOf(steps);
   if (ranks.length < 2 || report.whole_windows) return;
   const columns = [...new Map(steps.map(step => [`${step.window}/${step.step}`, step])).values()];
-  const at = new Map(steps.map(step => [`${step.rank}/${step.window}/${step.step}`, step]));
+  const at = new Map(steps.map(step => [`${memberOf(step)}/${step.window}/${step.step}`, step]));
   // Compute first: ranks that wait for each other have the same step times.
   const metrics = [...PARTS.filter(([part]) => steps.some(step => step.parts_us?.[part] > 0)), ['duration_us', 'Step time']];
   let draw;
   const pick = choice('Figure', metrics, () => draw());
-  const section = card('charts', 'heat', 'Ranks and steps', pick);
+  const section = card('charts', 'heat', `${ranked ? 'Ranks' : 'Processes'} and steps`, pick);
   const value = (y, x) => {
-    const step = at.get(`${ranks[y]}/${columns[x].window}/${columns[x].step}`);
+    const step = at.get(`${ranks[y][0]}/${columns[x].window}/${columns[x].step}`);
     return step && (pick.value === 'duration_us' ? step.duration_us : step.parts_us[pick.value]);
   };
-  draw = grid(section, {rows: ranks.map(rankName), columns: columns.map(column => String(column.step)), value, left: 64,
-    tell: (y, x, here) => `${rankName(ranks[y])}, step ${columns[x].step}: ${micros(here)}`});
+  draw = grid(section, {rows: ranks.map(([, name]) => name), columns: columns.map(column => String(column.step)), value, left: ranked ? 64 : 140,
+    tell: (y, x, here) => `${ranks[y][1]}, step ${columns[x].step}: ${micros(here)}`});
 }
 
 function waitMap() {
