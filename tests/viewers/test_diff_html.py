@@ -52,6 +52,8 @@ def test_a_regression_and_its_figures(slower):
     step = diff.json["step_time"]
     assert diff.json["regression"] and step["significant"]
     assert texts(page, "#gate h2") == ["Regression: slower by more than 5 %"]
+    assert texts(page, ".run code") == [*diff.json["base"], *diff.json["new"]]
+    assert page.evaluate("document.title") == f"{diff.json['new'][0]} against {diff.json['base'][0]} - gpuprof diff"
     assert texts(page, "#change b") == [f"{step['change_pct']:.1f} % longer"]
     assert f"{step['ci_low_pct']:+.1f} % to {step['ci_high_pct']:+.1f} %" in texts(page, "#change small")[0]
     assert [text.split()[2] for text in texts(page, "#base small, #new small")] == [str(diff.json["base_steps"]), str(diff.json["new_steps"])]

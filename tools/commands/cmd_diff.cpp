@@ -96,18 +96,13 @@ bool may_be_slower(const analysis::Diff& diff, const DiffGate& gate) {
          best.change_pct > std::max(gate.fail_over_pct, analysis::kStepFloorPct);
 }
 
-// What was compared.
-struct Runs {
-  std::vector<std::string> base, other;
-};
-
 std::string named(std::string_view what, const std::vector<std::string>& runs) {
   std::string out;
   for (const std::string& run : runs) out += format_escaped("{:<4}  {}\n", what, run);
   return out;
 }
 
-void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
+void say(const Options& options, const DiffRuns& runs, const analysis::Diff& diff,
          const DiffGate& gate) {
   std::string text;
   if (options.format == "json" || options.format == "html") {
@@ -116,7 +111,7 @@ void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
     json["new"] = runs.other;
     text = options.format == "json" ? dump_json(json, 2) + "\n" : diff_html(json);
   } else if (options.format == "markdown") {
-    text = diff_markdown(diff, gate);
+    text = diff_markdown(diff, gate, runs);
   } else {
     text = named("base", runs.base) + named("new", runs.other) + "\n" +
            diff_text(diff, gate, {terminal_columns(), options.full_names});
@@ -135,8 +130,8 @@ std::string join_baseline(const Options& options, const std::vector<std::string>
 }
 
 // NEW joins a baseline in which nothing can be compared with it. The text is `line`.
-void say_without_base(const Options& options, const Runs& runs, const analysis::RunSample& other,
-                      const std::string& line) {
+void say_without_base(const Options& options, const DiffRuns& runs,
+                      const analysis::RunSample& other, const std::string& line) {
   if (options.format == "text") return put_to(options.output, escaped(line) + "\n");
   analysis::Diff diff;
   diff.new_steps = other.step_us.size();

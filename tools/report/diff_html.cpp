@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <string_view>
+#include <string>
+#include <vector>
 
+#include "formats/trace/listing.h"
 #include "tools/report/diff_output.h"
 #include "tools/report/html_page.h"
 
@@ -64,15 +66,41 @@ std::string notes(const Json& diff) {
   return out;
 }
 
+// "base <code>runs/1</code> <code>runs/2</code>", as HTML; empty: it is not known, or has no run.
+std::string runs_html(const Json& diff, const char* side) {
+  if (!diff.contains(side) || diff[side].empty()) return "";
+  std::string out = side;
+  for (const Json& run : diff[side]) out += fmt::format(" <code>{}</code>", html_text_of(run));
+  return out;
+}
+
+// "NEW against BASE - gpuprof diff", as HTML.
+std::string title(const Json& diff) {
+  constexpr size_t kNamed = 2;
+  std::string out;
+  for (const char* const side : {"new", "base"}) {
+    if (!diff.contains(side) || diff[side].empty()) continue;
+    std::vector<std::string> names;
+    for (const Json& run : diff[side]) names.push_back(html_text_of(run));
+    out += (out.empty() ? "" : " against ") + names_of_some(names, kNamed);
+  }
+  return out + (out.empty() ? "" : " - ") + "gpuprof diff";
+}
+
 }  // namespace
 
 std::string diff_html(const Json& diff) {
-  HtmlPage page{"gpuprof diff", "gpuprof diff", {}, {}, dump_json(diff), false};
+  HtmlPage page{"gpuprof diff", {}, {}, {}, dump_json(diff), false};
   const Json clean = Json::parse(page.data);  // its texts are UTF-8
   const bool compared = clean["reason"].get_ref<const std::string&>().empty();
-  page.body = fmt::format("<section id=\"gate\"{}><h2>{}</h2>{}</section>\n",
-                          compared && clean["regression"] != false ? " class=\"bad\"" : "",
-                          verdict(clean), notes(clean));
+  page.title = title(clean);
+  for (const char* const side : {"base", "new"}) {
+    const std::string runs = runs_html(clean, side);
+    if (!runs.empty()) page.body += fmt::format("<p class=\"run\">{}</p>\n", runs);
+  }
+  page.body += fmt::format("<section id=\"gate\"{}><h2>{}</h2>{}</section>\n",
+                           compared && clean["regression"] != false ? " class=\"bad\"" : "",
+                           verdict(clean), notes(clean));
   if (compared) page.body += figures(clean);
   return html_page(page);
 }

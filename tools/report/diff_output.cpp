@@ -133,12 +133,19 @@ std::string paragraph(std::string_view text, const DiffTextOptions& options) {
   return out;
 }
 
-// Within `...` in a cell of a table: nothing ends either.
+// `text`: nothing ends it.
+std::string markdown_code(std::string_view text) {
+  std::string out = escaped(text);
+  std::replace(out.begin(), out.end(), '`', '\'');
+  return "`" + out + "`";
+}
+
+// The same in a cell of a table, which it does not end either.
 std::string markdown_cell(std::string_view text) {
   std::string out;
-  for (const char c : escaped(text)) {
+  for (const char c : markdown_code(text)) {
     if (c == '|') out += '\\';
-    out += c == '`' ? '\'' : c;
+    out += c;
   }
   return out;
 }
@@ -417,17 +424,34 @@ std::string diff_text(const Diff& diff, const DiffGate& gate, const DiffTextOpti
   return out + "\n" + paragraph(gate_text(gate), options);
 }
 
-std::string diff_markdown(const Diff& diff, const DiffGate& gate) {
-  if (!diff.reason.empty()) return "**No comparison**: " + markdown_text(diff.reason) + "\n";
-  std::string out = fmt::format("**{}**\n\n{}\n", gate_text(gate), headline(diff));
+namespace {
+
+// "base `runs/1`, new `runs/2`": a paragraph, or nothing.
+std::string markdown_runs(const DiffRuns& runs) {
+  std::string out;
+  for (const auto& [side, names] : {std::pair("base", &runs.base), std::pair("new", &runs.other)}) {
+    if (names->empty()) continue;
+    out += fmt::format("{}{}", out.empty() ? "\n" : ", ", side);
+    for (const std::string& name : *names) out += " " + markdown_code(name);
+  }
+  return out.empty() ? out : out + "\n";
+}
+
+}  // namespace
+
+std::string diff_markdown(const Diff& diff, const DiffGate& gate, const DiffRuns& runs) {
+  if (!diff.reason.empty())
+    return "**No comparison**: " + markdown_text(diff.reason) + "\n" + markdown_runs(runs);
+  std::string out =
+      fmt::format("**{}**\n\n{}\n{}", gate_text(gate), headline(diff), markdown_runs(runs));
   for (const std::string& each : diff_notes(diff)) out += "\n" + markdown_text(each) + "\n";
   size_t shown = 0;
   for (const Change& change : diff.changes) {
     if (!change.significant || shown == kShownInMarkdown) break;
     if (shown++ == 0) out += "\n| kind | name | before | now | change |\n|---|---|--:|--:|--:|\n";
     const std::string name = markdown_cell(change.name);
-    out += fmt::format("| {} | `{}` | {} | {} | {} |\n", change.kind, name,
-                       format_us(change.base_us), format_us(change.new_us), change_text(change));
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", change.kind, name, format_us(change.base_us),
+                       format_us(change.new_us), change_text(change));
   }
   return out;
 }

@@ -38,6 +38,12 @@ struct DiffTextOptions {
 // For a terminal: by kind, the largest difference first.
 std::string diff_text(const analysis::Diff& diff, const DiffGate& gate,
                       const DiffTextOptions& options = {});
-std::string diff_markdown(const analysis::Diff& diff, const DiffGate& gate);  // for a comment
+// What was compared, as it was named.
+struct DiffRuns {
+  std::vector<std::string> base, other;
+};
+// For a comment.
+std::string diff_markdown(const analysis::Diff& diff, const DiffGate& gate,
+                          const DiffRuns& runs = {});
 
 }  // namespace gpuprof

@@ -76,6 +76,7 @@ def test_text_fits_80_columns_and_markdown_is_a_table(runs, tmp_path):
     assert max(map(len, text.splitlines())) <= 80, text
     harness.checked("diff", runs["base"], runs["slow"], "--format", "markdown", "-o", tmp_path / "diff.md")
     lines = (tmp_path / "diff.md").read_text().splitlines()
+    assert f"base `{runs['base']}`, new `{runs['slow']}`" in lines
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) >= 3 and "data_loading" in rows[2]
     assert len({row.replace("\\|", "").count("|") for row in rows}) == 1

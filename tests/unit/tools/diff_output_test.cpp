@@ -76,6 +76,31 @@ TEST(DiffComment, ValuesOfTheRunsAreTextOfOneLine) {
             "**No comparison**: dir/&lt;b>\\\\u000a# x: the first run\n");
 }
 
+TEST(DiffComment, NamesTheRunsThatItCompares) {
+  Diff diff = a_diff();
+  const DiffRuns runs{{"runs/1", "a|b`c\n"}, {"runs/<2>"}};
+  const std::string names = "\nbase `runs/1` `a|b'c\\u000a`, new `runs/<2>`\n";
+  EXPECT_TRUE(has(diff_markdown(diff, gate_of(diff, 0), runs), "(-1.5 % to +1.9 %)\n" + names));
+  EXPECT_FALSE(has(diff_markdown(diff, gate_of(diff, 0)), "base `"));
+  diff.reason = "why";
+  EXPECT_EQ(diff_markdown(diff, gate_of(diff, 0), runs), "**No comparison**: why\n" + names);
+}
+
+TEST(DiffPage, NamesTheRunsThatItCompares) {
+  const Diff diff = a_diff();
+  Json json = diff_json(diff, gate_of(diff, 0));
+  EXPECT_TRUE(has(diff_html(json), "<title>gpuprof diff</title>"));
+  json["base"] = {"runs/1", "runs/2", "runs/3"};
+  json["new"] = {"runs/<4>"};
+  const std::string page = diff_html(json);
+  EXPECT_TRUE(
+      has(page, "<title>runs/&lt;4&gt; against runs/1, runs/2 and 1 more - gpuprof diff</title>"))
+      << page.substr(0, 1000);
+  EXPECT_TRUE(has(page,
+                  "<p class=\"run\">base <code>runs/1</code> <code>runs/2</code> "
+                  "<code>runs/3</code></p>\n<p class=\"run\">new <code>runs/&lt;4&gt;</code></p>"));
+}
+
 TEST(DiffPage, ItsSentenceIsInTheJson) {
   Diff diff = a_diff();
   const Json json = diff_json(diff, gate_of(diff, 0));
