@@ -324,6 +324,24 @@ def test_what_explains_a_pipelines_slowdown(report, tmp_path):
         page.close()
 
 
+def test_bars_are_shares_of_what_counts_once(report, tmp_path):
+    """Of calls that hold others: of the GPU's work. Percentages of several threads have no sum."""
+    nested = [{"name": name, "gpu_us": us, "gpu_self_us": us / 3, "count": 1} for name, us in (("outer", 90), ("middle", 90), ("inner", 60))]
+    threads = [{"rank": 0, "thread": name, "name": name, "asleep_pct": 80} for name in ("one", "two")]
+    works = {"kernels": [{"name": "k", "total_us": 75, "count": 1}, {"name": "l", "total_us": 5, "count": 1}],
+             "copies": [{"name": "c", "total_us": 20, "count": 1}]}
+    page = changed(report, tmp_path, lambda data: {**data, **works, "operators": nested, "modules": nested, "thread_states": threads,
+                                                   "operators_by": {"by": "shape", "rows": nested}}).open(browser.Page())
+    try:
+        for name in ("operators", "modules", "operators_grouped"):
+            assert page.evaluate(f"[...document.querySelectorAll('#{name} .share')].map(bar => bar.title)") == ["90.0 %", "90.0 %", "60.0 %"], name
+        assert page.evaluate("[...document.querySelectorAll('#kernels .share')].map(bar => bar.title)") == ["93.8 %", "6.3 %"]
+        assert page.evaluate("[...document.querySelectorAll('#thread_states .share')].map(bar => bar.title)") == ["", ""]
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def page_tables():
     """Table -> its columns and their formats, of the page's script."""
     script = (pathlib.Path(__file__).parents[2] / "tools/report/html/page.js").read_text(encoding="utf-8")

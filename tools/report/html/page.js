@@ -304,17 +304,19 @@ const SHARES = [['slow_workers', 'slow worker'], ['by_stage', 'stage'], ['by_kin
 if (report.pipeline) {
   report.pipeline_shares = SHARES.flatMap(([key, kind]) => report.pipeline[key].map(row => ({...row, kind, factor: row.factor || null})));
 }
+// A column: field, title, format, and, if its cells have bars, what these are shares of: true: the column's sum; 'gpu': all
+// work of the GPU, since calls hold others; 'bar': of nothing.
 const TABLES = [
   ['changes', 'What changed, in a step', [['name', 'name', 'code'], ['kind', 'kind', 'text'], ['base_us', 'before', 'us'], ['new_us', 'now', 'us'],
     ['difference_us', 'difference', 'us', true], ['change_pct', 'change', 'change'], ['significant', 'beyond noise', 'yes'],
     ['gone', 'gone', 'yes'], ['new', 'new', 'yes']]],
   ['kernels', 'Kernels', [['name', 'kernel', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['mean_us', 'mean', 'us'],
     ['grid', 'grid', 'dims'], ['block', 'block', 'dims'], ['occupancy_pct', 'occupancy', 'pct'], ['tensor_cores', 'tensor cores', 'yes']]],
-  ['operators', 'Operators and ranges', [['name', 'operator', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_self_us', 'GPU self', 'us'],
+  ['operators', 'Operators and ranges', [['name', 'operator', 'code'], ['gpu_us', 'GPU total', 'us', 'gpu'], ['gpu_self_us', 'GPU self', 'us'],
     ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n'], ['flop', 'TFLOP', 'tera']]],
-  ['operators_grouped', `Operators by ${grouped.by}`, [['name', 'operator', 'code'], [grouped.by, grouped.by, 'code'], ['gpu_us', 'GPU total', 'us', true],
+  ['operators_grouped', `Operators by ${grouped.by}`, [['name', 'operator', 'code'], [grouped.by, grouped.by, 'code'], ['gpu_us', 'GPU total', 'us', 'gpu'],
     ['gpu_self_us', 'GPU self', 'us'], ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n']]],
-  ['modules', 'Layers', [['name', 'layer', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_backward_us', 'of it backward', 'us'], ['gpu_self_us', 'GPU self', 'us'],
+  ['modules', 'Layers', [['name', 'layer', 'code'], ['gpu_us', 'GPU total', 'us', 'gpu'], ['gpu_backward_us', 'of it backward', 'us'], ['gpu_self_us', 'GPU self', 'us'],
     ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n']]],
   ['kernel_families', 'Kernels by family', [['name', 'family', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'],
     ['tensor_core_pct', 'on Tensor cores', 'pct']]],
@@ -325,7 +327,7 @@ const TABLES = [
   ['waiting_lines', 'Code that waited for the GPU', [['place', 'line', 'code'], ['within', 'in', 'code'], ['wait_us', 'total', 'us', true],
     ['wait_pct', 'of waiting', 'pct'], ['samples', 'samples', 'n']]],
   ['thread_states', 'What threads did in the steps', [['rank', 'rank', 'n'], ['thread', 'thread', 'text'], ['name', 'name', 'text'], ['steps', 'runs the steps', 'yes'],
-    ['running_pct', 'running', 'pct'], ['waiting_pct', 'waiting for a processor', 'pct'], ['asleep_pct', 'asleep', 'pct', true], ['covered_pct', 'of the time known', 'pct']]],
+    ['running_pct', 'running', 'pct'], ['waiting_pct', 'waiting for a processor', 'pct'], ['asleep_pct', 'asleep', 'pct', 'bar'], ['covered_pct', 'of the time known', 'pct']]],
   ['worker_lines', 'Where data loader workers spend their time', [['place', 'line', 'code'], ['within', 'in', 'code'], ['busy_us', 'total', 'us', true],
     ['busy_pct', 'of making batches', 'pct']]],
   ['memory_owners', 'Device memory at its peak', [['name', 'allocated by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'allocations', 'n']]],
@@ -345,7 +347,7 @@ const TABLES = [
   ['synchronizations', 'Waiting for the GPU', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
   ['allocations', 'Allocation calls', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
   ['pipeline_shares', 'What explains the pipeline\'s slowdown', [['name', 'operations of', 'text'], ['kind', 'what it is', 'text'],
-    ['explains', 'explains', 'part'], ['factor', 'to the others', 'factor']]],
+    ['explains', 'explains', 'part', 'bar'], ['factor', 'to the others', 'factor']]],
   ['stragglers', 'Ranks against the median one', [['rank', 'rank', 'n'], ['compute_factor', 'kernels', 'factor'], ['data_loading_factor', 'data loading', 'factor'],
     ['host_factor', 'host', 'factor'], ['compute_us', `kernels a ${unit}`, 'us'], ['waited_us', `waits a ${unit}`, 'us']]],
 ];
@@ -362,16 +364,20 @@ const known = value => value !== undefined && value !== null;
 function compare(a, b) {
   return typeof a === 'string' ? a.localeCompare(b) : a - b;
 }
-function cellOf(row, [key, , format, share], {sum, most}) {
+const sumOf = (rows, key) => (rows || []).reduce((sum, row) => sum + row[key], 0);
+const gpuWork = sumOf(report.kernels, 'total_us') + sumOf(report.copies, 'total_us');
+const WHOLES = {gpu: () => gpuWork, bar: () => undefined, true: sumOf};
+
+function cellOf(row, [key, , format, share], {whole, most}) {
   const value = row[key] ?? '', cell = element('td');
   cell.dataset.value = Array.isArray(value) ? value.join(',') : String(value);
   const shown = key === 'name' && row.short_name ? row.short_name : value;
   const text = shown === '' ? '' : FORMATS[format](shown);
   if (format === 'code') { cell.append(element('code', {}, text)); cell.title = value; } else cell.append(text);
-  if (share && sum > 0) {
+  if (share && most > 0) {
     const bar = element('i', {className: 'share'});
-    bar.style.width = `${50 * value / most}px`;
-    bar.title = percent(100 * value / sum);
+    bar.style.width = `${50 * Math.max(0, value) / most}px`;
+    if (whole > 0) bar.title = percent(100 * value / whole);
     cell.append(element('span', {className: 'room'}, bar));
   }
   return cell;
@@ -397,7 +403,7 @@ function table(key, title, columns) {
   const fill = () => {
     const [name] = columns[by], wanted = filter.value.toLowerCase();
     const sums = columns.map(([column, , , share]) => share ?
-      {sum: rows.reduce((sum, row) => sum + row[column], 0), most: greatest(rows.map(row => row[column]))} : {});
+      {whole: WHOLES[share](rows, column), most: greatest(rows.map(row => row[column]))} : {});
     const found = rows.filter(row => !wanted || String(row[columns[0][0]]).toLowerCase().includes(wanted));
     found.sort((a, b) => (down ? -1 : 1) * compare(sortValue(a[name]), sortValue(b[name])));
     const shown = all ? found : found.slice(0, FIRST_ROWS);
