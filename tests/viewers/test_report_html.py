@@ -393,6 +393,24 @@ def test_tables_sort_on_click(page, report, column, key):
         assert [sorted(values), sorted(values, reverse=True)] in (as_numbers, as_numbers[::-1])
 
 
+def test_rows_without_a_value_come_last(report, tmp_path):
+    values = [5, None, 9, None, 1, None, 7]
+    kernels = [{"name": f"k{at}", "total_us": 10 - at, "count": 1, "occupancy_pct": value} for at, value in enumerate(values)]
+    del kernels[3]["occupancy_pct"]
+    page = changed(report, tmp_path, lambda data: {**data, "kernels": kernels}).open(browser.Page())
+    try:
+        titles = texts(page, "#kernels th")
+        orders = []
+        for _ in range(2):
+            page.evaluate(f"document.querySelectorAll('#kernels th')[{titles.index('occupancy')}].click()")
+            orders.append([row[titles.index("occupancy")] for row in rows_of(page, "kernels")])
+        assert orders == [["9", "7", "5", "1", "", "", ""], ["1", "5", "7", "9", "", "", ""]]
+        assert "%" not in texts(page, f"#kernels tbody tr:last-child td:nth-child({titles.index('occupancy') + 1})")[0]
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def test_themes(page):
     """Dark and light, by the button."""
     colours = []

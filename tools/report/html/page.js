@@ -361,8 +361,10 @@ function notWhole(key) {
 const sortValue = value => Array.isArray(value) ? value.reduce((product, each) => product * each, 1) : typeof value === 'boolean' ? Number(value) : value;
 
 const known = value => value !== undefined && value !== null;
-function compare(a, b) {
-  return typeof a === 'string' ? a.localeCompare(b) : a - b;
+// In the order of `sign`, 1 or -1; what is not known comes last in both.
+function compare(a, b, sign) {
+  if (!known(a) || !known(b)) return known(b) - known(a);
+  return sign * (typeof a === 'string' ? a.localeCompare(b) : a - b);
 }
 const sumOf = (rows, key) => (rows || []).reduce((sum, row) => sum + row[key], 0);
 const gpuWork = sumOf(report.kernels, 'total_us') + sumOf(report.copies, 'total_us');
@@ -405,7 +407,7 @@ function table(key, title, columns) {
     const sums = columns.map(([column, , , share]) => share ?
       {whole: WHOLES[share](rows, column), most: greatest(rows.map(row => row[column]))} : {});
     const found = rows.filter(row => !wanted || String(row[columns[0][0]]).toLowerCase().includes(wanted));
-    found.sort((a, b) => (down ? -1 : 1) * compare(sortValue(a[name]), sortValue(b[name])));
+    found.sort((a, b) => compare(sortValue(a[name]), sortValue(b[name]), down ? -1 : 1));
     const shown = all ? found : found.slice(0, FIRST_ROWS);
     body.replaceChildren(...shown.map(row => element('tr', {}, ...columns.map((column, index) => cellOf(row, column, sums[index])))));
     [...head.children].forEach((cell, index) => {
