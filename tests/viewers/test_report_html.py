@@ -488,6 +488,17 @@ def test_many_ranks_and_steps(report, tmp_path):
     page.close()
 
 
+def test_a_saving_on_a_narrow_screen_is_as_high_as_its_text(report):
+    page = report.open(browser.Page(400, 800))
+    try:
+        page.call("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+        heights = page.evaluate("[...document.querySelectorAll('.saving')].map(each => [each.offsetHeight, "
+                                "[...each.children].reduce((sum, child) => sum + child.getBoundingClientRect().height, 0)])")
+        assert heights and all(height <= inside + 8 for height, inside in heights), heights
+    finally:
+        page.close()
+
+
 def test_screenshot(report, tmp_path):
     """What a user sees first; kept where GPUPROF_SCREENSHOTS says."""
     page = report.open(browser.Page(1200, 1240))
