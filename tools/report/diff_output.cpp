@@ -445,13 +445,16 @@ std::string diff_markdown(const Diff& diff, const DiffGate& gate, const DiffRuns
   std::string out =
       fmt::format("**{}**\n\n{}\n{}", gate_text(gate), headline(diff), markdown_runs(runs));
   for (const std::string& each : diff_notes(diff)) out += "\n" + markdown_text(each) + "\n";
-  size_t shown = 0;
+  const KernelNames names(diff, false);
+  size_t count = 0;
   for (const Change& change : diff.changes) {
-    if (!change.significant || shown == kShownInMarkdown) break;
-    if (shown++ == 0) out += "\n| kind | name | before | now | change |\n|---|---|--:|--:|--:|\n";
-    const std::string name = markdown_cell(change.name);
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", change.kind, name, format_us(change.base_us),
-                       format_us(change.new_us), change_text(change));
+    if (!change.significant || ++count > kShownInMarkdown) continue;
+    if (count == 1) out += "\n| kind | name | before | now | change |\n|---|---|--:|--:|--:|\n";
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", change.kind, markdown_cell(names.of(change)),
+                       format_us(change.base_us), format_us(change.new_us), change_text(change));
+  }
+  if (count > kShownInMarkdown) {
+    out += fmt::format("\nand {} more: --format html lists all\n", count - kShownInMarkdown);
   }
   return out;
 }

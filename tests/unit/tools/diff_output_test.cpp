@@ -11,6 +11,7 @@
 namespace gpuprof {
 namespace {
 
+using analysis::Change;
 using analysis::Diff;
 
 // 20 and 30 steps that differ by less than noise.
@@ -99,6 +100,33 @@ TEST(DiffPage, NamesTheRunsThatItCompares) {
   EXPECT_TRUE(has(page,
                   "<p class=\"run\">base <code>runs/1</code> <code>runs/2</code> "
                   "<code>runs/3</code></p>\n<p class=\"run\">new <code>runs/&lt;4&gt;</code></p>"));
+}
+
+TEST(DiffComment, HasShortNamesAndSaysHowManyMoreThereAre) {
+  Diff diff = a_diff();
+  const auto with = [&](int count) {
+    diff.changes.clear();
+    for (int i = 0; i < count; ++i) {
+      Change change;
+      change.kind = "kernel";
+      change.name = "void lib::map_kernel<4, lib::Add<float> >(int) <<<" + std::to_string(i) +
+                    "x1x1, 32x1x1>>>";
+      change.base_us = 10;
+      change.new_us = 20;
+      change.change_pct = 100;
+      change.significant = true;
+      diff.changes.push_back(change);
+    }
+    diff.changes.emplace_back().name = "other";
+    return diff_markdown(diff, gate_of(diff, 0));
+  };
+  const std::string all = with(12);
+  EXPECT_TRUE(has(all, "| kernel | `map_kernel<4, Add<float>> <<<11x1x1, 32x1x1>>>` | ")) << all;
+  EXPECT_FALSE(has(all, "--format html"));
+  EXPECT_FALSE(has(all, "other"));
+  const std::string some = with(15);
+  EXPECT_FALSE(has(some, "<<<12x1x1"));
+  EXPECT_TRUE(some.ends_with("|\n\nand 3 more: --format html lists all\n")) << some;
 }
 
 TEST(DiffPage, ItsSentenceIsInTheJson) {
