@@ -228,6 +228,16 @@ def test_processes_without_a_rank_are_apart(report, tmp_path):
         page.close()
 
 
+def test_no_curve_of_a_gpu_whose_work_is_not_known(report, tmp_path):
+    page = changed(report, tmp_path, lambda data: {**data, "gpu": {**data["gpu"], "timed": False}}).open(browser.Page())
+    try:
+        assert page.evaluate("document.querySelectorAll('#utilization').length") == 0
+        assert page.evaluate("document.querySelectorAll('#memory canvas').length") == 1
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def test_heat_map(page):
     drawn = page.evaluate("(() => { const c = document.querySelector('#heat canvas'); const data = c.getContext('2d')"
                           ".getImageData(0, 0, c.width, c.height).data; return new Set(data).size; })()")

@@ -429,7 +429,7 @@ for (const each of report.changes || []) each.difference_us = Math.abs(each.new_
 
 section(stepBars);
 const curves = report.curves || [];
-if (curves.length) {
+if (curves.length && timed) {
   section(() => timeLine('utilization', 'GPU over time', curves, [
     {name: 'GPU busy', unit: '%', most: 100, points: binned('utilization_pct'), show: percent},
     {name: 'work that waits on the GPU', unit: 'queue length', points: binned('queue_length'), show: value => digits(value, 1)}]));
