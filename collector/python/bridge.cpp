@@ -27,9 +27,43 @@ constexpr const char* kOptimizers = "torch.optim.optimizer";
 // is nothing, and traced as that: anything else would break the graph.
 // Before 2.0 there is no hook for all optimizers, but a method that each of them calls when it is
 // made, which wraps the step of its class.
+// DeepSpeed's ZeRO steps one optimizer for each group of parameters in turn. What steps then is the
+// group, told apart by its first parameter; the first group goes by the optimizer. Another one does
+// in its place if it steps twice in a row. Where first parameters do not last, or do not come
+// again, the optimizer is all there is.
 constexpr const char* kInstall = GPUPROF_PYTHON_IS_COMPILING R"(
 def install(module, stepped, getframe):
+    from _weakref import ref
     torch = getattr(module, "torch", None)
+    known = {}
+
+    class Known:
+        __slots__ = "optimizer", "first", "newest", "others", "lost"
+
+    def what_steps(optimizer):
+        try:
+            group = next(group for group in optimizer.param_groups if len(group["params"]))
+            first = next(iter(group["params"]))
+            one = known.get(id(optimizer))
+            if one is None or one.optimizer() is not optimizer:
+                if len(known) >= 4096:
+                    known.clear()
+                one = Known()
+                one.optimizer, one.first, one.newest, one.others, one.lost = ref(optimizer), ref(first), id(first), 0, 0
+                known[id(optimizer)] = one
+                return optimizer
+            if one.lost == 2:
+                return optimizer
+            before, repeats = one.first(), one.newest == id(first)
+            one.newest = id(first)
+            one.others += 1
+            if before is first or before is None or repeats or one.others == 4096:
+                one.lost = 2 if one.others == 4096 else one.lost + (before is None)
+                one.first, one.others = ref(first), 0
+                return optimizer
+            return first
+        except Exception:
+            return optimizer
 
     def is_outermost(optimizer):
         frame = getframe(2)
@@ -43,7 +77,7 @@ def install(module, stepped, getframe):
 
     def tell(optimizer, args, kwargs):
         if not is_compiling(torch) and is_outermost(optimizer):
-            stepped(optimizer)
+            stepped(what_steps(optimizer))
 
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:

@@ -77,9 +77,11 @@ def test_children_that_train_have_a_dump_each_and_others_none(tmp_path, start):
     assert_steps(dump)
 
 
-def test_a_step_is_one_step(tmp_path):
-    """Of two optimizers: the window ends with the program's last step, so there was none more and none less."""
-    [dump], _ = dumps_of([sys.executable, PROGRAM, "gan", STEPS], tmp_path,
+@pytest.mark.parametrize("way", ["gan", "zero1", "zero3", "wrapped", "thawed", "fresh"])
+def test_a_step_is_one_step(tmp_path, way):
+    """Of several optimizers, or one that steps its groups in turn: the window ends with the program's last step, so there was
+    none more and none less."""
+    [dump], _ = dumps_of([sys.executable, PROGRAM, way, STEPS], tmp_path,
                          GPUPROF_SCHEDULE=f"skip_first=2,warmup=1,active={STEPS - 3}")
     assert numbers_of_steps(dump) == list(range(STEPS)), "exactly as many as were made, and the last one closed the window"
     assert harness.info(dump)["files"][0]["completeness"] == "complete"

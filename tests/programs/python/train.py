@@ -44,6 +44,65 @@ def trials(steps):
             optimizers[-1].step()
 
 
+class Parameter:
+    """Of a model."""
+
+
+def with_groups(count):
+    optimizer = torch.optim.SGD()
+    optimizer.param_groups = [{"params": [Parameter()]} for _ in range(count)]
+    return optimizer
+
+
+def zero1(steps):
+    """As DeepSpeed does in stages 1 and 2: its groups one after another, each as the only one."""
+    optimizer = with_groups(3)
+    for _ in range(steps):
+        groups = optimizer.param_groups
+        for group in groups:
+            optimizer.param_groups = [group]
+            optimizer.step()
+        optimizer.param_groups = groups
+
+
+def zero3(steps):
+    """As it does in stage 3: parts of groups one after another; the others are empty meanwhile."""
+    optimizer = with_groups(2)
+    parts = [(group, [Parameter()]) for group in optimizer.param_groups for _ in range(20)]
+    for group in optimizer.param_groups:
+        group["params"] = []
+    for _ in range(steps):
+        for group, part in parts:
+            group["params"] = part
+            optimizer.step()
+            group["params"] = []
+
+
+def wrapped(steps):
+    """Two optimizers of the same parameters, one of which steps the other."""
+    outer, inner = with_groups(1), with_groups(1)
+    inner.param_groups = outer.param_groups
+    for _ in range(steps):
+        outer.step(inner.step)
+
+
+def thawed(steps):
+    """Parameters of before come first from the fourth step on."""
+    optimizer, deeper = with_groups(1), Parameter()
+    for step in range(steps + 1):  # one is not seen
+        if step == 3:
+            optimizer.param_groups[0]["params"] = [deeper, *optimizer.param_groups[0]["params"]]
+        optimizer.step()
+
+
+def fresh(steps):
+    """Each step has parameters of its own."""
+    optimizer = with_groups(1)
+    for _ in range(steps):
+        optimizer.param_groups[0]["params"] = [Parameter()]
+        optimizer.step()
+
+
 def cuda():
     runtime = ctypes.CDLL("libcudart.so.13")
     if runtime.cudaFree(None) != 0:
@@ -87,7 +146,8 @@ def main():
     if way in ("fork", "spawn", "forkserver"):
         children(way, steps)
     else:
-        {"loop": loop, "gan": gan, "wgan": wgan, "trials": trials, "gpu": gpu, "bracket": bracket}[way](steps)
+        ways = (loop, gan, wgan, trials, zero1, zero3, wrapped, thawed, fresh, gpu, bracket)
+        {function.__name__: function for function in ways}[way](steps)
     seen = [name for name in (*sys.modules, *sys.path, *map(repr, sys.meta_path), *os.environ) if "gpuprof" in name.lower()]
     print(way, steps, sys.flags.isolated, sys.flags.no_site, [n for n in seen if not n.startswith("GPUPROF_")])
     sys.exit(3)
