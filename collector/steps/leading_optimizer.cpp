@@ -5,19 +5,30 @@
 
 namespace gpuprof {
 
+static constexpr uint64_t kMostPatience = 1u << 20;
+
 bool LeadingOptimizer::ends_step(uint64_t optimizer) {
   Optimizer* stepped = find(optimizer);
   if (!stepped) stepped = place_for(optimizer);
   if (!stepped) {
-    if (++unknown_ < most_unknown_) return false;
-    // None of those known is left: begin again, more patient each time, since it may be that there
-    // are just so many.
-    const uint32_t next = std::min(2 * most_unknown_, 1u << 20);
+    ++unknown_;
+    unknown_recurs_ = unknown_recurs_ || optimizer == one_unknown_;
+    // As Brent looks for a cycle: whatever its length, one that is remembered comes again in it.
+    if (optimizer != one_unknown_ && unknown_ >= remembered_for_) {
+      one_unknown_ = optimizer;
+      remembered_for_ = 2 * unknown_;
+    }
+    // Those known come once in so many, as long as no other has come twice meanwhile.
+    if (unknown_ < most_unknown_ || !unknown_recurs_) return false;
+    // None of those known is left: begin again, more patient each time, since it may be that others
+    // come more often.
+    const uint64_t next = std::min(2 * most_unknown_, kMostPatience);
     *this = LeadingOptimizer{};
     most_unknown_ = next;
     stepped = place_for(optimizer);
   }
-  unknown_ = 0;
+  unknown_ = one_unknown_ = remembered_for_ = 0;
+  unknown_recurs_ = false;
   count_step(*stepped);
   if (stepped == leader()) return true;
   if (!is_gone(*leader()) && !is_rarer(*stepped)) return false;

@@ -8,8 +8,10 @@
 //   ever before between two of its steps. Only repeated steps count: with an optimizer for each
 //   parameter, all of them step once between two of the leader's.
 //
-// A few optimizers are known at a time; one that is gone makes place for a new one. Optimizers are
-// told apart by address; an address that is used again goes on as the one before. No clock, no I/O.
+// A few optimizers are known at a time; one that is gone makes place for a new one. All of them are
+// given up where others alone step, and one of these for the second time: until then they may be
+// those of an iteration with very many. Optimizers are told apart by address; an address that is
+// used again goes on as the one before. No clock, no I/O.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +50,11 @@ class LeadingOptimizer {
   Optimizer* leader() { return &known_[leader_]; }
   size_t leader_ = 0;
   uint64_t steps_ = 0;
-  uint32_t unknown_ = 0;  // steps in a row of optimizers that found no place
-  uint32_t most_unknown_ = 256;
+  uint64_t unknown_ = 0;  // steps in a row of optimizers that found no place
+  uint64_t most_unknown_ = 256;
+  uint64_t one_unknown_ = 0;     // of these, the one that stepped last when it was remembered
+  uint64_t remembered_for_ = 0;  // until there are so many
+  bool unknown_recurs_ = false;
 };
 
 }  // namespace gpuprof
