@@ -52,6 +52,9 @@ void StepTracker::keep(StepSource source, uint64_t ticks) {
 }
 
 bool StepTracker::is_candidate(StepSource source) const {
+  // A validation or a checkpoint looks the same to calls of modules, collectives and
+  // synchronizations.
+  if (waits_for_source() && is_inferred(source) && source != StepSource::graph) return false;
   switch (source) {
     case StepSource::automatic:
     case StepSource::kernel:    // nobody said which
@@ -86,7 +89,7 @@ bool StepTracker::may_follow_time(StepSource source) const {
 // window of it is complete. A source that has been silent comes back by rules of its own.
 bool StepTracker::may_give_way_to(StepSource source) const {
   return automatic_ && is_inferred(chosen_) && is_own_mark(source) &&
-         silent_ == StepSource::automatic && (!held_ || (held_first_ && !keeps_count_));
+         silent_ == StepSource::automatic && may_drop();
 }
 
 StepTracker::Result StepTracker::mark(const StepMark& mark) {
@@ -265,10 +268,17 @@ StepTracker::Result StepTracker::settle() {
   return {};
 }
 
+// In a window several times, lest a graph that is captured once more ends it.
 StepTracker::Result StepTracker::come_back(const StepMark& mark) {
+  const Candidate& candidate = candidates_[static_cast<size_t>(silent_)];
+  if (held_) {
+    keep(silent_, mark.ticks);
+    if (candidate.count < 3) return {};
+  }
   chosen_ = silent_;
   spec_ = silent_spec_;
   silent_ = StepSource::automatic;
+  if (held_) return {candidate.count, kept(chosen_), true, true, true};
   out_[0] = mark.ticks;
   return {1, out_, true, false, true};
 }

@@ -14,8 +14,9 @@
 // none either.
 //
 // A source that `auto` chose may fall silent: a step whose optimizer was seen while it was warmed
-// up, and which is one CUDA graph from then on. Then `auto` looks again, and goes back to an
-// optimizer or an NVTX range that comes again after all.
+// up, and which is one CUDA graph from then on. Then `auto` looks again: for such a graph, and for
+// the program's own marks. It goes back to an optimizer or an NVTX range that comes again after
+// all; in the first window at its third mark, and drops what was recorded.
 //
 // `auto` falls back to `time`, which gives way to a program's own marks (gpuprof_step, optimizers,
 // NVTX ranges), however late. Loading a model may take longer than `auto` waits.
@@ -152,6 +153,7 @@ class StepTracker {
     return source == StepSource::forward || source == StepSource::nccl ||
            source == StepSource::graph || source == StepSource::sync;
   }
+  bool may_drop() const { return !held_ || (held_first_ && !keeps_count_); }
   bool may_give_way_to(StepSource source) const;
   bool waits_for_optimizers(const StepMark& mark, size_t count);
   uint64_t* kept(StepSource source);
@@ -167,7 +169,7 @@ class StepTracker {
   Result choose(StepSource source, bool anew = false);
   Result come_back(const StepMark& mark);
   bool is_silent(StepSource source) const {
-    return silent_ == source && source != StepSource::automatic && !held_;
+    return silent_ == source && source != StepSource::automatic && may_drop();
   }
 
   StepSpec wanted_{}, spec_{};  // what was asked for; what is in force

@@ -10,6 +10,7 @@ import harness
 from support.pythons import each_python, pythons
 
 PROGRAM = harness.SOURCE / "tests/programs/python/train.py"
+EVALUATE = harness.SOURCE / "tests/programs/python/evaluate.py"
 STEPS = 12
 SETTINGS = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": "skip_first=2,warmup=1,active=4", "GPUPROF_LOG": "info",
             "PYTHONDONTWRITEBYTECODE": "1"}
@@ -131,6 +132,21 @@ def test_a_start_within_a_window_is_ignored_and_named(tmp_path):
     [dump], done = dumps_of([sys.executable, PROGRAM, "bracket", STEPS], tmp_path, GPUPROF_STEP="auto")
     assert_steps(dump)
     assert done.err.count("cudaProfilerStart is ignored") == 1 and "GPUPROF_STEP=profiler" in done.err
+
+
+def evaluated(way, tmp_path, schedule):
+    done = harness.run([sys.executable, EVALUATE, harness.HAZARDS / "torch_like/libc10.so", way],
+                       env=harness.preloaded(**SETTINGS | {"GPUPROF_OUTPUT": tmp_path / "out", "GPUPROF_STEP": "auto",
+                                                           "GPUPROF_SCHEDULE": schedule}))
+    assert done.code == 0, done.err
+    return harness.dumps(tmp_path / "out"), done
+
+
+def test_an_evaluation_within_the_first_steps_is_no_training(tmp_path):
+    dumps, done = evaluated("silence", tmp_path, "skip_first=14,warmup=2,active=8")
+    assert "steps: none by optimizer for 5 s, looking for others" in done.err
+    assert dumps_by_source(dumps) == [(0, "optimizer")]
+    assert [r["number"] for r in harness.records(dumps[0]) if r["kind"] == "step" and r["in_window"]] == list(range(16, 24))
 
 
 def test_a_script_without_torch_leaves_nothing(tmp_path):

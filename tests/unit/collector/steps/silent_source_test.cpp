@@ -30,14 +30,14 @@ TEST(StepTracker, AnOptimizerThatComesAgainIsTakenBack) {
     StepTracker tracker = tracker_with_optimizer();
     ASSERT_TRUE(tracker.look_again());
     for (uint64_t at = 50'000; other_was_chosen && at < 53'000; at += 1000) {
-      tracker.mark({StepSource::sync, at});
+      tracker.mark({StepSource::graph, at, 3});
     }
-    EXPECT_EQ(tracker.source(), other_was_chosen ? StepSource::sync : StepSource::automatic);
+    EXPECT_EQ(tracker.source(), other_was_chosen ? StepSource::graph : StepSource::automatic);
     const StepTracker::Result back = tracker.mark({StepSource::optimizer, 60'000, 7});
     EXPECT_TRUE(back.chosen_now && back.comes_back);
     EXPECT_EQ(ticks(back), std::vector<uint64_t>{60'000});
     EXPECT_EQ(tracker.source(), StepSource::optimizer);
-    EXPECT_FALSE(tracker.wants(StepSource::sync));
+    EXPECT_FALSE(tracker.wants(StepSource::graph));
     EXPECT_FALSE(tracker.waits_for_source());
   }
 }
@@ -45,14 +45,45 @@ TEST(StepTracker, AnOptimizerThatComesAgainIsTakenBack) {
 TEST(StepTracker, InAWindowStepsStayWhatTheyAre) {
   StepTracker tracker = tracker_with_optimizer();
   ASSERT_TRUE(tracker.look_again());
-  for (const uint64_t at : {50'000, 51'000, 52'000}) tracker.mark({StepSource::sync, at});
+  for (const uint64_t at : {50'000, 51'000, 52'000}) tracker.mark({StepSource::graph, at, 3});
   tracker.hold_source(true);
   EXPECT_FALSE(tracker.wants(StepSource::optimizer));
   EXPECT_EQ(tracker.mark({StepSource::optimizer, 60'000, 7}).count, 0u);  // captured once more
-  EXPECT_EQ(ticks(tracker.mark({StepSource::sync, 61'000})), std::vector<uint64_t>{61'000});
+  EXPECT_EQ(ticks(tracker.mark({StepSource::graph, 61'000, 3})), std::vector<uint64_t>{61'000});
   tracker.hold_source(false);  // the window has ended
   EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 70'000, 7})), std::vector<uint64_t>{70'000});
   EXPECT_EQ(tracker.source(), StepSource::optimizer);
+}
+
+// A validation or a checkpoint, between two steps of the training.
+TEST(StepTracker, WhatGoesOnInASilenceIsNoStep) {
+  StepTracker tracker = tracker_with_optimizer();
+  ASSERT_TRUE(tracker.look_again());
+  for (uint64_t at = 50'000; at < 60'000; at += 1000) {
+    for (const StepSource source : {StepSource::forward, StepSource::nccl, StepSource::sync}) {
+      EXPECT_FALSE(tracker.wants(source));
+      StepMark mark{source, at, 5, "ncclAllReduce"};
+      mark.trains = false;
+      EXPECT_EQ(tracker.mark(mark).count, 0u);
+    }
+  }
+  EXPECT_EQ(tracker.source(), StepSource::automatic);
+  EXPECT_TRUE(tracker.mark({StepSource::optimizer, 60'000, 7}).comes_back);
+  EXPECT_EQ(tracker.source(), StepSource::optimizer);
+}
+
+TEST(StepTracker, TheFirstWindowOfWhatWasTakenInASilenceIsDropped) {
+  StepTracker tracker = tracker_with_optimizer();
+  ASSERT_TRUE(tracker.look_again());
+  for (const uint64_t at : {50'000, 51'000, 52'000}) tracker.mark({StepSource::graph, at, 3});
+  tracker.hold_source(true, true);
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 60'000, 7}).count, 0u) << "captured once more";
+  EXPECT_EQ(ticks(tracker.mark({StepSource::graph, 61'000, 3})), std::vector<uint64_t>{61'000});
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 62'000, 7}).count, 0u);
+  const StepTracker::Result back = tracker.mark({StepSource::optimizer, 63'000, 7});
+  EXPECT_TRUE(back.chosen_now && back.restarts && back.comes_back);
+  EXPECT_EQ(ticks(back), (std::vector<uint64_t>{60'000, 62'000, 63'000}));
+  EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 64'000, 7})), std::vector<uint64_t>{64'000});
 }
 
 TEST(StepTracker, NothingComesBackOfWhatRecurs) {

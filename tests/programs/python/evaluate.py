@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a model with gradients and without, and steps of an optimizer, on a GPU. Arguments: libc10's look-alike, way."""
+import contextlib
+import ctypes
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import torch
+import torch.nn
+
+gradients = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL).c10_like_want_gradients
+
+
+class Net(torch.nn.Module):
+    def forward(self):
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def no_grad():
+    gradients(0)
+    yield
+    gradients(1)
+
+
+def train(model, optimizer, steps):
+    for _ in range(steps):
+        model()
+        optimizer.step()
+
+
+def evaluate(model, calls):
+    with no_grad():
+        for _ in range(calls):
+            model()
+
+
+def silence(model, optimizer):
+    """An evaluation of some seconds within the first steps."""
+    train(model, optimizer, 10)
+    evaluate(model, 700)
+    train(model, optimizer, 30)
+
+
+if ctypes.CDLL("libcudart.so.13").cudaFree(None) != 0:
+    sys.exit("no CUDA")
+{"silence": silence}[sys.argv[2]](Net(), torch.optim.SGD())
