@@ -109,7 +109,7 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
   }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (mark.source == StepSource::forward) {
-    const LeadingModule::Call call = modules_.call(mark.key);
+    const LeadingModule::Call call = modules_.call(mark.key, mark.trains);
     if (call == LeadingModule::Call::other) return {};
     const bool counts = chosen_ == StepSource::automatic;
     if (call == LeadingModule::Call::takes_over && counts) {

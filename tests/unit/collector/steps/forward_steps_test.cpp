@@ -44,6 +44,40 @@ TEST(ForwardSteps, WaitForOptimizersWhereGradientsAreWanted) {
   EXPECT_TRUE(tracker.mark(forward(4400, true)).chosen_now) << "1,000 ticks and a cycle later";
 }
 
+TEST(ForwardSteps, OfATrainingAreNotItsEvaluations) {
+  StepTracker tracker = torch_tracker();
+  uint64_t now = 2000;
+  const auto calls = [&](bool trains, int times) {
+    size_t count = 0;
+    for (int i = 0; i < times; ++i) count += tracker.mark(forward(now += 100, trains)).count;
+    return count;
+  };
+  EXPECT_EQ(calls(true, 30), 30u);
+  ASSERT_EQ(described(tracker), "forward");
+  EXPECT_EQ(calls(false, 10), 0u);
+  EXPECT_EQ(calls(true, 5), 5u);
+  EXPECT_EQ(calls(false, 1000), 0u);
+  EXPECT_EQ(calls(true, 5), 5u);
+  EXPECT_EQ(calls(false, 2500), 2500 - 2000u) << "it has become a server";
+  EXPECT_EQ(calls(true, 5), 5u) << "or not";
+}
+
+TEST(ForwardSteps, OfATrainingFollowThoseOfAValidation) {
+  StepTracker tracker = tracker_for("forward");
+  size_t count = 0;
+  for (int i = 0; i < 20; ++i) count += tracker.mark(forward(2000, false)).count;
+  EXPECT_EQ(count, 20u);
+  for (int i = 0; i < 20; ++i) count += tracker.mark(forward(2000, i % 2 == 0)).count;
+  EXPECT_EQ(count, 20 + 10 + 2u) << "two without gradients until three have wanted them";
+}
+
+TEST(ForwardSteps, OfAServerMayBeginWithGradients) {
+  StepTracker tracker = tracker_for("forward");
+  size_t count = 0;
+  for (int i = 0; i < 50; ++i) count += tracker.mark(forward(2000, i < 2)).count;
+  EXPECT_EQ(count, 2 + 48 - 3u);
+}
+
 TEST(ForwardSteps, GiveWayToAnOptimizer) {
   StepTracker tracker = torch_tracker();
   for (uint64_t i = 0; i < 5; ++i) tracker.mark(forward(2000 + i, false));
