@@ -127,11 +127,13 @@ Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice
 Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
   Input input = load_inputs(paths, choice);
   analysis::leave_out_early_windows(input.trace);
-  const size_t count = analysis::leave_out_clock_windows(input.trace);
-  if (count > 0) {
-    print_note(fmt::format("left out {} of wall time: the program's own steps were recorded too",
-                           count == 1 ? "a window" : fmt::format("{} windows", count)));
-  }
+  const auto say = [](size_t count, const char* of) {
+    if (count == 0) return;
+    print_note(fmt::format("left out {} of {}: the program's own steps were recorded too",
+                           count == 1 ? "a window" : fmt::format("{} windows", count), of));
+  };
+  say(analysis::leave_out_clock_windows(input.trace), "wall time");
+  say(analysis::leave_out_inferred_windows(input.trace), "steps that auto inferred");
   return input;
 }
 

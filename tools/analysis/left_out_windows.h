@@ -12,6 +12,9 @@ namespace gpuprof::analysis {
 // Takes them out of the trace, and the same windows of workers that load data for that process;
 // returns how many there were, without those.
 size_t leave_out_clock_windows(Trace& trace);
+// The same for windows whose steps `auto` inferred (modules, collectives, graphs, synchronizations)
+// beside windows of the program's own marks: batches of a validation before the training.
+size_t leave_out_inferred_windows(Trace& trace);
 // Early windows of processes that came to the window of their schedule: of those that were killed
 // meanwhile. Takes them out; returns how many there were.
 size_t leave_out_early_windows(Trace& trace);

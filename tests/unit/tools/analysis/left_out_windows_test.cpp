@@ -38,6 +38,26 @@ TEST(ClockWindows, AreLeftOutBesideTheProcessesOwnSteps) {
             (Sources{"nvtx:step", "time:1000"}));
 }
 
+TEST(InferredWindows, AreLeftOutBesideTheProgramsOwnMarks) {
+  const auto left = [](const std::vector<Window>& windows) {
+    Trace trace;
+    for (const Window& window : windows) {
+      Process& process = trace.processes.emplace_back();
+      process.header.set_pid(window.pid);
+      process.step_source = window.source;
+    }
+    Sources out;
+    analysis::leave_out_inferred_windows(trace);
+    for (const Process& process : trace.processes) out.push_back(process.step_source);
+    return out;
+  };
+  EXPECT_EQ(left({{1, "forward"}, {1, "optimizer"}}), Sources{"optimizer"});
+  EXPECT_EQ(left({{1, "sync:1"}, {1, "graph:2"}, {1, "nccl:ncclAllReduce:8"}, {1, "nvtx:step"}}),
+            Sources{"nvtx:step"});
+  EXPECT_EQ(left({{1, "forward"}, {2, "optimizer"}, {1, "profiler"}, {1, "auto"}}).size(), 4u);
+  EXPECT_EQ(left({{1, "forward"}, {1, "graph:1"}}).size(), 2u) << "neither is the program's own";
+}
+
 TEST(ClockWindows, AreLeftOutOfDataWorkers) {
   Trace trace;
   for (const uint32_t parent : {0, 1, 3}) {
