@@ -75,13 +75,16 @@ def install(module, stepped, getframe):
             frame = frame.f_back
         return True
 
+    is_registered = False  # in full: no signal's handler has raised meanwhile, after which all is done again
+
     def tell(optimizer, args, kwargs):
-        if not is_compiling(torch) and is_outermost(optimizer):
+        if not is_compiling(torch) and is_registered and is_outermost(optimizer):
             stepped(what_steps(optimizer))
 
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(tell)
+        is_registered = True
         return
     before = module.Optimizer._hook_for_profile
 
@@ -102,6 +105,7 @@ def install(module, stepped, getframe):
         step_and_tell.tells_gpuprof = True
         type(self).step = step_and_tell
 
+    is_registered = True
     module.Optimizer._hook_for_profile = _hook_for_profile
 
 
@@ -117,7 +121,7 @@ std::atomic<bool> g_pending{false};    // on_pending_call waits for the main thr
 // Called after each step of an optimizer.
 PyObject* on_optimizer_step(PyObject*, PyObject* optimizer) {
   step_optimizer(optimizer);
-  modules_settle();
+  if (!modules_settle()) return nullptr;
   learn_process_groups(g_python);
   g_python.Py_IncRef(g_python.none);
   return g_python.none;
@@ -157,22 +161,28 @@ bool run_install(PyObject* module) {
   return result.get() != nullptr;
 }
 
-// With the GIL. Registers the hook once PyTorch's optimizers are complete.
-void look_for_torch() {
+// With the GIL. Registers the hook once PyTorch's optimizers are complete. False: an exception is
+// set, which a signal's handler raised; another look follows.
+bool look_for_torch() {
   const PythonApi& py = g_python;
-  if (g_installed.load(std::memory_order_relaxed) || py.PyErr_Occurred()) return;
+  if (g_installed.load(std::memory_order_relaxed) || py.PyErr_Occurred()) return true;
   PyObject* const modules = py.PyImport_GetModuleDict();
   PyObject* const module = modules ? py.PyDict_GetItemString(modules, kOptimizers) : nullptr;
-  if (!module || module == py.none || !is_complete(module) || g_installed.exchange(true)) return;
+  if (!module || module == py.none || !is_complete(module) || g_installed.exchange(true))
+    return true;
   data_workers_possible();
   if (run_install(module)) {
     session().tells_optimizers.store(true, std::memory_order_relaxed);
-    return;
+    return true;
   }
-  py.PyErr_Clear();
+  if (!clear_own_error(py)) {
+    g_installed = false;
+    return false;
+  }
   log_line(LogLevel::warn,
            "this PyTorch has no hook for the steps of its optimizers that gpuprof knows; set "
            "GPUPROF_STEP to what else marks a step");
+  return true;
 }
 
 // Audit events come by the thousand; of imports only those after PyTorch's own began.
@@ -180,8 +190,7 @@ int on_audit(const char* event, PyObject* arguments, void*) {
   frames_look();
   if (data_worker_is_due()) data_worker_look(g_python);
   if (event[0] != 'i' || std::strcmp(event, "import") != 0 || !arguments) return 0;
-  look_for_torch();
-  return 0;
+  return look_for_torch() ? 0 : -1;
 }
 
 // With the GIL, in an interpreter that is initialized. Its entry comes from the allocator that
@@ -193,9 +202,15 @@ void add_audit_hook() {
   }
 }
 
+void ask_main_thread();
+
 // In an interpreter that runs already: torch may have been imported long ago.
 int on_pending_call(void*) {
-  look_for_torch();
+  if (!look_for_torch()) {
+    g_pending = false;
+    ask_main_thread();
+    return -1;
+  }
   if (!g_installed.load()) add_audit_hook();
   return 0;
 }

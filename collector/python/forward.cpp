@@ -103,7 +103,9 @@ GPUPROF_IDLE_DATA constinit PyMethodDef g_slot_method{"gpuprof_slot", on_slot, k
 GPUPROF_IDLE_DATA constinit PyMethodDef g_patch_method{"gpuprof_patch", on_patch, kPyOneObject,
                                                        nullptr};
 
-// With the GIL.
+void ask(const PythonApi& python);
+
+// With the GIL. An exception that is left is one that a signal's handler raised.
 void look(const PythonApi& py) {
   PyObject* const modules = py.PyImport_GetModuleDict();
   PyObject* const module =
@@ -121,9 +123,11 @@ void look(const PythonApi& py) {
     // The class statement names its module.
     const Owned name(py, py.PyObject_GetAttrString(module, "__name__"));
     set("__name__", name.get());
+    if (py.PyErr_Occurred()) py.PyErr_Clear();
     const Owned result(py, py.PyRun_String(kLook, kPyFileInput, names.get(), names.get()));
+  } else if (py.PyErr_Occurred()) {
+    py.PyErr_Clear();
   }
-  if (py.PyErr_Occurred()) py.PyErr_Clear();
   if (!g_trains) {
     void* const symbol = exported_symbol("libc10", "_ZN3c108GradMode10is_enabledEv");
     std::memcpy(&g_trains, &symbol, sizeof symbol);
@@ -137,7 +141,9 @@ int on_pending_call(void*) {
   g_looking = true;
   look(*python);
   g_looking = false;
-  return 0;
+  if (!python->PyErr_Occurred()) return 0;
+  ask(*python);
+  return -1;
 }
 
 // What a child's interpreter was asked may be gone; its classes stay as they are.

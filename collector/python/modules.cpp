@@ -40,13 +40,19 @@ def install(modules, entered, left):
 
     before = module.register_module_forward_pre_hook(enter)
     try:
-        after = module.register_module_forward_hook(leave, always_call=True)
-    except TypeError:
-        after = module.register_module_forward_hook(leave)
+        try:
+            after = module.register_module_forward_hook(leave, always_call=True)
+        except TypeError:
+            after = module.register_module_forward_hook(leave)
+    except BaseException:
+        before.remove()
+        raise
 
     def remove():
-        before.remove()
-        after.remove()
+        try:
+            before.remove()
+        finally:
+            after.remove()
 
     return remove
 
@@ -95,13 +101,14 @@ void say_refused(const char* why) {
   g_refused = true;
 }
 
-void install(const PythonApi& py) {
+// False: an exception is set, which a signal's handler raised.
+bool install(const PythonApi& py) {
   PyObject* const modules = py.PyImport_GetModuleDict();
-  if (!modules || !py.PyDict_GetItemString(modules, "torch.nn.modules.module")) return;
+  if (!modules || !py.PyDict_GetItemString(modules, "torch.nn.modules.module")) return true;
   const Owned names(py, py.PyDict_New());
   const Owned entered(py, py.PyCFunction_NewEx(&g_enter, nullptr, nullptr));
   const Owned left(py, py.PyCFunction_NewEx(&g_leave, nullptr, nullptr));
-  if (!names.get() || !entered.get() || !left.get()) return;
+  if (!names.get() || !entered.get() || !left.get()) return clear_own_error(py);
   const auto set = [&](const char* name, PyObject* value) {
     return py.PyDict_SetItemString(names.get(), name, value) == 0;
   };
@@ -111,7 +118,7 @@ void install(const PythonApi& py) {
       py, ready ? py.PyRun_String(kInstall, kPyFileInput, names.get(), names.get()) : nullptr);
   PyObject* const remove = py.PyDict_GetItemString(names.get(), "remove");
   if (!result.get() || !remove) {
-    py.PyErr_Clear();
+    if (!clear_own_error(py)) return false;
     say_refused("this PyTorch does not have the hooks that gpuprof knows (1.13 and later have)");
   } else if (remove == py.none) {
     say_refused("torch.compile would compile this program again for their hooks");
@@ -119,20 +126,20 @@ void install(const PythonApi& py) {
     py.Py_IncRef(remove);
     g_remove = remove;
   }
+  return true;
 }
 
-void uninstall(const PythonApi& python) {
+// The same. PyTorch's handle takes a hook out at most once: what was cut short is done again.
+bool uninstall(const PythonApi& python) {
   const Owned result(python, python.PyObject_CallFunctionObjArgs(g_remove, nullptr));
-  if (!result.get()) python.PyErr_Clear();
+  if (!result.get() && !clear_own_error(python)) return false;
   python.Py_DecRef(g_remove);
   g_remove = nullptr;
   forget_modules(python);
+  return true;
 }
 
-int on_pending_call(void*) {
-  modules_settle();
-  return 0;
-}
+int on_pending_call(void*) { return modules_settle() ? 0 : -1; }
 
 void want(bool wanted) {
   const PythonApi* const python = g_python.load(std::memory_order_acquire);
@@ -161,20 +168,17 @@ void settle_again() { g_settling = false; }
 GPUPROF_FORGET_IN_CHILD(settle_again);
 }  // namespace
 
-void modules_settle() {
+bool modules_settle() {
   const PythonApi* const python = g_python.load(std::memory_order_acquire);
   const bool wanted = g_wanted.load();
-  if (!python || wanted == (g_remove != nullptr) || g_refused || g_settling) return;
-  if (python->PyErr_Occurred()) return;
+  if (!python || wanted == (g_remove != nullptr) || g_refused || g_settling) return true;
+  if (python->PyErr_Occurred()) return true;
   g_settling = true;
   const uint64_t begin = now_ticks();
-  if (wanted) {
-    install(*python);
-  } else {
-    uninstall(*python);
-  }
+  const bool done = wanted ? install(*python) : uninstall(*python);
   g_settling = false;
   note_own_time(OwnTime::python, begin, now_ticks());
+  return done;
 }
 
 }  // namespace gpuprof

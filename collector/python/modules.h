@@ -13,7 +13,7 @@ void modules_session_begins(const PythonApi& python);
 // soon as a thread of Python's has it.
 void modules_begin();
 void modules_end();
-// With the GIL: now.
-void modules_settle();
+// With the GIL: now. False: an exception is set, which a signal's handler raised meanwhile.
+bool modules_settle();
 
 }  // namespace gpuprof

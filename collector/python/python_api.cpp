@@ -28,6 +28,14 @@ bool find_either(const char* name, const char* before, Function& out) {
 
 }  // namespace
 
+bool clear_own_error(const PythonApi& python) {
+  if (python.PyErr_Occurred()) {
+    if (!python.PyErr_ExceptionMatches(*python.exception)) return false;
+    python.PyErr_Clear();
+  }
+  return true;
+}
+
 PythonState find_python(PythonApi& api) {
   // Most processes are no Python: not by dlsym, which allocates where it finds nothing.
   if (!exported_symbol("libpython", "Py_IsInitialized")) return PythonState::absent;
@@ -49,6 +57,7 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(PyLong_AsLong);
   GPUPROF_FIND(PyErr_Occurred);
   GPUPROF_FIND(PyErr_Clear);
+  GPUPROF_FIND(PyErr_ExceptionMatches);
   GPUPROF_FIND(PyRun_String);
   GPUPROF_FIND(PyCFunction_NewEx);
   GPUPROF_FIND(PyObject_CallFunctionObjArgs);
@@ -63,7 +72,7 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(PyThreadState_Get);
   GPUPROF_FIND(PyGILState_GetThisThreadState);
 #undef GPUPROF_FIND
-  all = all && find("_Py_NoneStruct", api.none);
+  all = all && find("_Py_NoneStruct", api.none) && find("PyExc_Exception", api.exception);
   all = all && find_either("Py_IsFinalizing", "_Py_IsFinalizing", api.Py_IsFinalizing) &&
         find_either("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet",
                     api.PyThreadState_GetUnchecked);

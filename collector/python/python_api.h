@@ -41,6 +41,8 @@ struct PythonApi {
   long (*PyLong_AsLong)(PyObject* number);
   PyObject* (*PyErr_Occurred)();
   void (*PyErr_Clear)();
+  int (*PyErr_ExceptionMatches)(PyObject* type);
+  PyObject** exception;  // PyExc_Exception
   PyObject* (*PyRun_String)(const char* source, int start, PyObject* globals, PyObject* locals);
   PyObject* (*PyCFunction_NewEx)(PyMethodDef* method, PyObject* self, PyObject* module);
   PyObject* (*PyObject_CallFunctionObjArgs)(PyObject* callable, ...);
@@ -79,6 +81,10 @@ class Owned {
   const PythonApi& python_;
   PyObject* object_;
 };
+
+// With the GIL, after code of ours failed: false if the exception is not for us but the program's,
+// as the KeyboardInterrupt of a signal that arrived meanwhile. Any other is cleared.
+bool clear_own_error(const PythonApi& python);
 
 // Whether this process is (or has loaded) a Python interpreter, and all of the functions were
 // found. No call of Python's; allowed before it is initialized.

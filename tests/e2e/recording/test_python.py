@@ -134,9 +134,9 @@ def test_a_start_within_a_window_is_ignored_and_named(tmp_path):
     assert done.err.count("cudaProfilerStart is ignored") == 1 and "GPUPROF_STEP=profiler" in done.err
 
 
-def evaluated(way, tmp_path, schedule):
+def evaluated(way, tmp_path, schedule, source="auto"):
     done = harness.run([sys.executable, EVALUATE, harness.HAZARDS / "torch_like/libc10.so", way],
-                       env=harness.preloaded(**SETTINGS | {"GPUPROF_OUTPUT": tmp_path / "out", "GPUPROF_STEP": "auto",
+                       env=harness.preloaded(**SETTINGS | {"GPUPROF_OUTPUT": tmp_path / "out", "GPUPROF_STEP": source,
                                                            "GPUPROF_SCHEDULE": schedule}))
     assert done.code == 0, done.err
     return harness.dumps(tmp_path / "out"), done
@@ -147,6 +147,12 @@ def test_an_evaluation_within_the_first_steps_is_no_training(tmp_path):
     assert "steps: none by optimizer for 5 s, looking for others" in done.err
     assert dumps_by_source(dumps) == [(0, "optimizer")]
     assert [r["number"] for r in harness.records(dumps[0]) if r["kind"] == "step" and r["in_window"]] == list(range(16, 24))
+
+
+def test_an_interrupt_reaches_the_program_wherever_it_arrives(tmp_path):
+    [dump], done = evaluated("interrupted", tmp_path, "skip_first=4,warmup=2,active=8", "forward")
+    assert done.out == "interrupted ['builtins.id']\n"
+    assert harness.info(dump)["files"][0]["completeness"] == "complete", "gpuprof looks again"
 
 
 def test_a_script_without_torch_leaves_nothing(tmp_path):
