@@ -39,7 +39,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         FOUND: "g_python g_state knows_initialized_python::looked",
         "what is installed in the interpreter is so in the child": "g_audited g_installed g_pending g_step_method"},
     "collector/python/forward.cpp": {
-        FOUND: "g_call g_python g_trains",
+        FOUND: "g_call g_may_train g_python g_trained g_trains",
         "what is installed in the interpreter is so in the child": "g_patch_method g_slot_method"},
     "collector/python/frame_check.cpp": {BEGINS: "g_known g_python g_reader"},
     "collector/python/known_modules.cpp": {"numbers need only be different": "g_numbers"},

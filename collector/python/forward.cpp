@@ -15,7 +15,8 @@ namespace gpuprof {
 namespace {
 
 // `slot`: whether a class may be called by what lies where tp_call should be: one that can be
-// called, one that cannot, and nn.Module tell.
+// called, one that cannot, and nn.Module tell. `may_train`: whether there is an optimizer: PyTorch
+// marks the step of its class when the first one is made.
 constexpr const char* kLook = R"(
 class Callable:
     def __call__(self):
@@ -39,6 +40,17 @@ def look(base, slot, patch):
             left.extend(type.__subclasses__(found))
 
 
+def may_train(modules):
+    optimizers = modules.get("torch.optim.optimizer")
+    left = [optimizers.Optimizer] if hasattr(optimizers, "Optimizer") else []
+    while left:
+        found = left.pop()
+        if getattr(getattr(found, "step", None), "hooked", False):
+            return True
+        left.extend(type.__subclasses__(found))
+    return False
+
+
 look(base, slot, patch)
 )";
 
@@ -53,6 +65,9 @@ Call g_call = nullptr;             // the slot's own function; with the GIL
 bool (*g_trains)() = nullptr;      // c10::GradMode::is_enabled
 std::atomic<bool> g_asked{false};  // a look waits for Python's main thread
 std::atomic<uint64_t> g_looks{0};
+// With the GIL.
+PyObject* g_may_train = nullptr;  // the function
+bool g_trained = false;           // it has found one
 bool g_looking = false;  // Python code of ours runs, and may run the pending call
 constinit thread_local bool t_inside __attribute__((tls_model("initial-exec"))) = false;
 
@@ -62,11 +77,26 @@ Call& slot_of(PyObject* type) {
 
 bool is_wanted() { return session_is_live() && session().tracker.wants(StepSource::forward); }
 
+// False: an exception of the program's is set, which a signal's handler raised.
+bool look_for_optimizers(const PythonApi& py) {
+  if (g_trained || !g_may_train || session().tracker.source() != StepSource::automatic) return true;
+  PyObject* const modules = py.PyImport_GetModuleDict();
+  const Owned found(
+      py, modules ? py.PyObject_CallFunctionObjArgs(g_may_train, modules, nullptr) : nullptr);
+  if (!found.get()) return clear_own_error(py);
+  g_trained = py.PyObject_IsTrue(found.get()) == 1;
+  return true;
+}
+
 PyObject* on_call(PyObject* self, PyObject* arguments, PyObject* names) {
   if (t_inside || !is_wanted()) return g_call(self, arguments, names);
   t_inside = true;
-  step_forward(self, !g_trains || g_trains());
-  PyObject* const result = g_call(self, arguments, names);
+  const bool trains = !g_trains || g_trains();
+  PyObject* result = nullptr;
+  if (trains || look_for_optimizers(*g_python.load(std::memory_order_relaxed))) {
+    step_forward(self, trains, g_trained);
+    result = g_call(self, arguments, names);
+  }
   t_inside = false;
   return result;
 }
@@ -125,6 +155,10 @@ void look(const PythonApi& py) {
     set("__name__", name.get());
     if (py.PyErr_Occurred()) py.PyErr_Clear();
     const Owned result(py, py.PyRun_String(kLook, kPyFileInput, names.get(), names.get()));
+    if (!g_may_train) {
+      g_may_train = py.PyDict_GetItemString(names.get(), "may_train");
+      if (g_may_train) py.Py_IncRef(g_may_train);
+    }
   } else if (py.PyErr_Occurred()) {
     py.PyErr_Clear();
   }

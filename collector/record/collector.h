@@ -65,8 +65,9 @@ void step_manual();
 // After a step of one of PyTorch's optimizers, on the thread that made it. Starts a session only
 // where GPUPROF_STEP names this source.
 void step_optimizer(const void* optimizer);
-// A module is called from outside of any; `trains`: gradients are wanted.
-void step_forward(const void* module, bool trains);
+// A module is called from outside of any. `trains`: gradients are wanted; `may_train`: there is an
+// optimizer.
+void step_forward(const void* module, bool trains, bool may_train);
 
 // ---- names and communicators -------------------------------------------------------------------
 

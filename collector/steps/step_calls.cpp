@@ -128,10 +128,11 @@ void step_optimizer(const void* optimizer) {
   step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
 }
 
-void step_forward(const void* module, bool trains) {
+void step_forward(const void* module, bool trains, bool may_train) {
   if (!session_is_live() || session().loads_data) return;
   StepMark mark{StepSource::forward, now_ticks(), reinterpret_cast<uint64_t>(module)};
   mark.trains = trains;
+  mark.may_train = may_train;
   step_mark(mark);
 }
 

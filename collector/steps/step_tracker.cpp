@@ -155,7 +155,7 @@ StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
 
 bool StepTracker::waits_for_optimizers(const StepMark& mark, size_t count) {
   if (!expects_optimizers_ || looked_again_ || !is_inferred(mark.source)) return false;
-  if (mark.source == StepSource::forward && !mark.trains) return false;
+  if (mark.source == StepSource::forward && !mark.trains && !mark.may_train) return false;
   return mark.ticks - first_inferred_ < patience_.optimizers ||
          count <= std::min(patience_.cycle, kLongestCycle);
 }

@@ -56,6 +56,7 @@ struct StepMark {
   uint32_t thread = 0;              // that made it
   int32_t device = kUnknownDevice;  // the GPU that was current there
   bool trains = true;               // forward: gradients are wanted
+  bool may_train = false;           // forward: if not, the program still has an optimizer
 };
 
 // How long `auto` waits for better sources, in ticks of the marks.

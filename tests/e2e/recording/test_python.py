@@ -149,6 +149,12 @@ def test_an_evaluation_within_the_first_steps_is_no_training(tmp_path):
     assert [r["number"] for r in harness.records(dumps[0]) if r["kind"] == "step" and r["in_window"]] == list(range(16, 24))
 
 
+def test_an_evaluation_before_the_training_is_none(tmp_path):
+    dumps, done = evaluated("first", tmp_path, "skip_first=4,warmup=2,active=8")
+    assert dumps_by_source(dumps) == [(0, "optimizer")], done.err
+    assert "steps: forward" not in done.err
+
+
 def test_an_interrupt_reaches_the_program_wherever_it_arrives(tmp_path):
     [dump], done = evaluated("interrupted", tmp_path, "skip_first=4,warmup=2,active=8", "forward")
     assert done.out == "interrupted ['builtins.id']\n"

@@ -44,6 +44,18 @@ TEST(ForwardSteps, WaitForOptimizersWhereGradientsAreWanted) {
   EXPECT_TRUE(tracker.mark(forward(4400, true)).chosen_now) << "1,000 ticks and a cycle later";
 }
 
+TEST(ForwardSteps, WaitForAnOptimizerThatIsThere) {
+  StepTracker tracker = torch_tracker();
+  const auto validation = [&](uint64_t at) {
+    StepMark mark = forward(at, false);
+    mark.may_train = true;
+    return tracker.mark(mark);
+  };
+  for (uint64_t i = 0; i < 24; ++i) EXPECT_EQ(validation(2000 + i * 100).count, 0u) << i;
+  for (const uint64_t at : {4310, 4320, 4330}) tracker.mark({StepSource::optimizer, at, 7});
+  EXPECT_EQ(tracker.source(), StepSource::optimizer);
+}
+
 TEST(ForwardSteps, OfATrainingAreNotItsEvaluations) {
   StepTracker tracker = torch_tracker();
   uint64_t now = 2000;
