@@ -189,6 +189,7 @@ bool look_for_torch() {
 int on_audit(const char* event, PyObject* arguments, void*) {
   frames_look();
   if (data_worker_is_due()) data_worker_look(g_python);
+  if (!forward_audit(event)) return -1;
   if (event[0] != 'i' || std::strcmp(event, "import") != 0 || !arguments) return 0;
   return look_for_torch() ? 0 : -1;
 }

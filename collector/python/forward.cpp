@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/clock.h"
 #include "collector/base/fork.h"
 #include "collector/base/idle.h"
 #include "collector/base/libraries.h"
@@ -56,19 +57,23 @@ look(base, slot, patch)
 
 // The same in every CPython with a GIL from 3.8 on, on 64 bits: object.h and cpython/object.h.
 constexpr size_t kCallSlot = 128;
-constexpr uint64_t kLookedFor = 60;  // times
+constexpr uint64_t kLookedFor = 60;               // times
+constexpr uint64_t kLongestWait = 5'000'000'000;  // ns
 
 using Call = PyObject* (*)(PyObject* self, PyObject* arguments, PyObject* names);
 
 std::atomic<const PythonApi*> g_python{nullptr};
-Call g_call = nullptr;             // the slot's own function; with the GIL
-bool (*g_trains)() = nullptr;      // c10::GradMode::is_enabled
-std::atomic<bool> g_asked{false};  // a look waits for Python's main thread
+Call g_call = nullptr;              // the slot's own function; with the GIL
+bool (*g_trains)() = nullptr;       // c10::GradMode::is_enabled
+std::atomic<bool> g_asked{false};   // a look is due
+std::atomic<bool> g_queued{false};  // on_pending_call waits for Python's main thread
+std::atomic<uint64_t> g_asked_ns{0};
+std::atomic<bool> g_said{false};  // that no look comes
 std::atomic<uint64_t> g_looks{0};
 // With the GIL.
 PyObject* g_may_train = nullptr;  // the function
 bool g_trained = false;           // it has found one
-bool g_looking = false;  // Python code of ours runs, and may run the pending call
+bool g_looking = false;           // Python code of ours runs, and may run the pending call
 constinit thread_local bool t_inside __attribute__((tls_model("initial-exec"))) = false;
 
 Call& slot_of(PyObject* type) {
@@ -133,8 +138,6 @@ GPUPROF_IDLE_DATA constinit PyMethodDef g_slot_method{"gpuprof_slot", on_slot, k
 GPUPROF_IDLE_DATA constinit PyMethodDef g_patch_method{"gpuprof_patch", on_patch, kPyOneObject,
                                                        nullptr};
 
-void ask(const PythonApi& python);
-
 // With the GIL. An exception that is left is one that a signal's handler raised.
 void look(const PythonApi& py) {
   PyObject* const modules = py.PyImport_GetModuleDict();
@@ -168,30 +171,62 @@ void look(const PythonApi& py) {
   }
 }
 
-int on_pending_call(void*) {
-  g_asked = false;
+void ask(const PythonApi& python);
+
+// With the GIL. False: an exception is set, which a signal's handler raised.
+bool look_if_asked() {
   const PythonApi* const python = g_python.load(std::memory_order_acquire);
-  if (!python || g_looking || !is_wanted()) return 0;
+  if (!python || g_looking || python->PyErr_Occurred()) return true;
+  if (!g_asked.exchange(false) || !is_wanted()) return true;
   g_looking = true;
   look(*python);
   g_looking = false;
-  if (!python->PyErr_Occurred()) return 0;
+  if (!python->PyErr_Occurred()) return true;
   ask(*python);
-  return -1;
+  return false;
+}
+
+int on_pending_call(void*) {
+  g_queued = false;
+  return look_if_asked() ? 0 : -1;
 }
 
 // What a child's interpreter was asked may be gone; its classes stay as they are.
 void forget_looks_in_child() {
-  g_asked = false;
+  g_asked = g_queued = g_said = false;
   g_looking = false;
-  g_looks = 0;
+  g_looks = g_asked_ns = 0;
 }
 GPUPROF_FORGET_IN_CHILD(forget_looks_in_child);
 
 void ask(const PythonApi& python) {
   if (!python.Py_IsInitialized() || g_asked.exchange(true)) return;
+  g_asked_ns = monotonic_ns();
   ++g_looks;
-  if (python.Py_AddPendingCall(on_pending_call, nullptr) != 0) g_asked = false;  // queue is full
+  // Once: it is the program's queue, too, and may be full.
+  if (g_queued.exchange(true)) return;
+  if (python.Py_AddPendingCall(on_pending_call, nullptr) != 0) g_queued = false;
+}
+
+// Of the many events those at which nothing is half done. Most of them come from Python code.
+bool is_harmless(const char* event) {
+  for (const char* const one :
+       {"import", "open", "compile", "exec", "builtins.id", "sys._getframe", "ctypes.dlsym"}) {
+    if (std::strcmp(event, one) == 0) return true;
+  }
+  return false;
+}
+
+void say_that_nothing_is_seen() {
+  if (session().config.step.source != StepSource::forward || !g_asked.load() ||
+      monotonic_ns() - g_asked_ns.load() < kLongestWait || g_said.exchange(true)) {
+    return;
+  }
+  log_line(
+      LogLevel::warn,
+      "steps: calls of modules are not seen yet: Python's main thread has run no code for %d s, "
+      "and other threads nothing that lets gpuprof in",
+      static_cast<int>(kLongestWait / 1'000'000'000));
 }
 
 }  // namespace
@@ -205,7 +240,15 @@ void forward_session_begins(const PythonApi& python) {
 
 void forward_tick() {
   const PythonApi* const python = g_python.load(std::memory_order_acquire);
-  if (python && is_wanted() && g_looks.load() < kLookedFor) ask(*python);
+  if (!python || !is_wanted()) return;
+  say_that_nothing_is_seen();
+  if (g_looks.load() < kLookedFor) ask(*python);
+}
+
+bool forward_audit(const char* event) {
+  if (!g_asked.load(std::memory_order_relaxed) || !is_harmless(event)) return true;
+  const PythonApi* const python = g_python.load(std::memory_order_acquire);
+  return !python || python->Py_IsFinalizing() || look_if_asked();
 }
 
 }  // namespace gpuprof

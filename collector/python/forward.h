@@ -11,10 +11,13 @@
 
 namespace gpuprof {
 
-// When a session starts in a Python process: classes are looked for, on Python's main thread.
+// When a session starts in a Python process: classes are looked for, on Python's main thread,
+// or where another thread's audit events come first.
 void forward_session_begins(const PythonApi& python);
 // About once a second, on the drain thread, while it is open whether `forward` is the source: for
 // classes that were made since.
 void forward_tick();
+// With the GIL, at an audit event. False: an exception is set, which a signal's handler raised.
+bool forward_audit(const char* event);
 
 }  // namespace gpuprof

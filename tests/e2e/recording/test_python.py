@@ -155,6 +155,12 @@ def test_an_evaluation_before_the_training_is_none(tmp_path):
     assert "steps: forward" not in done.err
 
 
+def test_calls_of_modules_while_the_main_thread_waits_for_another(tmp_path):
+    [dump], done = evaluated("thread", tmp_path, "skip_first=4,warmup=2,active=8", "forward")
+    assert dumps_by_source([dump]) == [(0, "forward")]
+    assert harness.info(dump)["files"][0]["completeness"] == "complete"
+
+
 def test_an_interrupt_reaches_the_program_wherever_it_arrives(tmp_path):
     [dump], done = evaluated("interrupted", tmp_path, "skip_first=4,warmup=2,active=8", "forward")
     assert done.out == "interrupted ['builtins.id']\n"

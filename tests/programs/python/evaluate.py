@@ -5,6 +5,7 @@ import ctypes
 import pathlib
 import signal
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -53,6 +54,21 @@ def first(model, optimizer):
     train(model, optimizer, 40)
 
 
+def thread(model, _):
+    """A loop that is not the main thread's, which waits for it from CUDA's first use on."""
+    worker = threading.Thread(target=generate, args=(model,))
+    worker.start()
+    worker.join()
+
+
+def generate(model):
+    use_cuda()
+    evaluate(model, 5)
+    for _ in range(40):
+        id(model)
+        evaluate(model, 1)
+
+
 def interrupted(model, _):
     """Ctrl-C while gpuprof looks through the classes of modules, each of which it asks for its id."""
     wanted, came = id(type(model)), []
@@ -78,6 +94,6 @@ def use_cuda():
         sys.exit("no CUDA")
 
 
-if sys.argv[2] != "interrupted":
+if sys.argv[2] not in ("thread", "interrupted"):
     use_cuda()
-{f.__name__: f for f in (silence, first, interrupted)}[sys.argv[2]](Net(), torch.optim.SGD())
+{f.__name__: f for f in (silence, first, thread, interrupted)}[sys.argv[2]](Net(), torch.optim.SGD())
