@@ -8,6 +8,7 @@
 #include "collector/base/host.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
+#include "formats/core/names.h"
 
 namespace gpuprof {
 namespace {
@@ -193,7 +194,9 @@ void store_memory(const CuptiRecordContext& context, const CUpti_ActivityMemory4
 void store_overhead(const CuptiRecordContext& context, const CUpti_ActivityOverhead3& in) {
   Record* const record = open_record(context, Kind::overhead, 0, in.start, in.end);
   if (!record) return;
-  g_overhead_ticks.fetch_add(record->end - record->begin, std::memory_order_relaxed);
+  if (is_profiling_overhead(in.overheadKind)) {
+    g_overhead_ticks.fetch_add(record->end - record->begin, std::memory_order_relaxed);
+  }
   record->overhead.type = in.overheadKind;
   record->overhead.object_kind = in.objectKind;
   record->overhead.object = in.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD

@@ -25,7 +25,7 @@ struct CuptiRecordContext {
 // dump. Thread-safe.
 void store_activity(const CuptiRecordContext& context, const CUpti_Activity* activity);
 
-// Sum of the durations of OVERHEAD records so far, in ticks.
+// Sum of the durations of those OVERHEAD records so far that profiling makes, in ticks.
 uint64_t stored_overhead_ticks();
 void reset_stored_overhead();
 

@@ -58,7 +58,7 @@ bool cupti_serves_one();
 // CUPTI has refused the program's own profiler: said once, if our use of it may be why. Any thread.
 void cupti_refused_host(int error);
 const char* gpu_times_missing();  // "" while attached or never tried
-uint64_t cupti_overhead_ticks();  // sum of CUPTI's own overhead records since attach
+uint64_t cupti_overhead_ticks();  // of records of what CUPTI itself took, since attach
 void forget_cupti();              // in the child after fork
 
 }  // namespace gpuprof

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "formats/core/own_time.h"
+
 namespace gpuprof {
 namespace {
 
@@ -104,6 +106,13 @@ bool names_communication(std::string_view kernel) {
   return (contains(kernel, kReduces) && contains_any(kernel, kReductions)) ||
          contains_any(kernel, kExchanges) ||
          (contains(kernel, kDeepEp) && contains_any(kernel, kOfDeepEp));
+}
+
+bool is_profiling_overhead(uint32_t type) {
+  constexpr uint32_t kFlush = 1 << 16, kInstrumentation = 2 << 16, kResource = 3 << 16,
+                     kBufferRequest = 7 << 16;  // CUpti_ActivityOverheadKind
+  return is_own_time(type) || type == kFlush || type == kInstrumentation || type == kResource ||
+         type == kBufferRequest;
 }
 
 }  // namespace gpuprof

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that the profiled process and the tools both go by. Thread-safe, no allocation.
+// Names and types that the profiled process and the tools both go by. Thread-safe, no allocation.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "formats/core/ring_file.h"
@@ -18,5 +19,9 @@ bool names_data_loading(std::string_view name);
 // Whether a kernel of this name, mangled or not, exchanges data with other GPUs: one of NCCL's or
 // RCCL's, or of those libraries that do without them. Of others it is not known.
 bool names_communication(std::string_view kernel);
+
+// Whether there would be no overhead of this type (own_time.h) without a profiler. The rest of
+// CUPTI's is what CUDA itself takes: it compiles, loads, or waits for room in its command buffer.
+bool is_profiling_overhead(uint32_t type);
 
 }  // namespace gpuprof

@@ -55,12 +55,7 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
 
 }  // namespace
 
-bool is_profiling(uint32_t type) {
-  constexpr uint32_t kFlush = 1 << 16, kInstrumentation = 2 << 16, kResource = 3 << 16,
-                     kBufferRequest = 7 << 16;  // CUpti_ActivityOverheadKind
-  return is_own_time(type) || type == kFlush || type == kInstrumentation || type == kResource ||
-         type == kBufferRequest;
-}
+bool is_profiling(uint32_t overhead_type) { return is_profiling_overhead(overhead_type); }
 
 // What the work of a stretch of a stream tells beside itself. Long streams have several, so that
 // no thread is left with one stream alone.

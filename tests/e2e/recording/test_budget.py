@@ -215,6 +215,37 @@ while time.monotonic() < end:
     assert not late and found["cost_percent"] <= 0.24, found
 
 
+# CUpti_ActivityOverheadKind: what CUDA itself takes, with a profiler or without.
+OF_CUDA = {"driver compiler": 1, "module loading": 4 << 16, "lazy function loading": 5 << 16, "command buffer full": 6 << 16,
+           "UVM init": 8 << 16}
+OF_CUPTI = {"buffer flush": 1 << 16, "instrumentation": 2 << 16, "resource": 3 << 16, "buffer request": 7 << 16}
+OVERHEAD_US = STEP_US // 5
+
+
+def with_overhead(folder, kind):
+    """File of `info` of a run whose steps each have such an overhead, and how much that is, in ns."""
+    (dump,), done = record(folder, 5, "waits=50", milliseconds=600, program="costly",
+                           SIMCUDA_CUPTI=f"overhead_kind={kind},overhead_us={OVERHEAD_US}")
+    lengths = [r["end_mono_ns"] - r["begin_mono_ns"] for r in harness.of_kind(harness.records(dump), "overhead")]
+    steps = int(done.out.split()[0])
+    assert sum(abs(length - OVERHEAD_US * 1000) < 10000 for length in lengths) >= steps - 2, lengths
+    return harness.info(dump)["files"][0], steps * OVERHEAD_US * 1000, done
+
+
+@pytest.mark.parametrize("kind", OF_CUDA)
+def test_what_cuda_itself_takes_is_no_cost_of_recording(tmp_path, kind):
+    found, planned, done = with_overhead(tmp_path, OF_CUDA[kind])
+    assert found["own_cost"]["cupti_ns"] < 0.1 * planned, found["own_cost"]
+    assert kinds(found["budget"]) == [] and not said(done), done.err
+
+
+@pytest.mark.parametrize("kind", OF_CUPTI)
+def test_what_cupti_takes_is_a_cost_of_recording(tmp_path, kind):
+    found, planned, done = with_overhead(tmp_path, OF_CUPTI[kind])
+    assert found["own_cost"]["cupti_ns"] > 0.5 * planned and found["budget"]["cost_percent"] > 5, found["own_cost"]
+    assert said(done)
+
+
 def test_without_a_budget_nothing_is_left_out(tmp_path):
     (dump,), done = record(tmp_path, "none", "events=3000", program="costly")
     assert budget_of(dump) is None and not said(done)

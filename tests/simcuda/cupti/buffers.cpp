@@ -107,7 +107,9 @@ void Recorder::work() {
     const uint64_t begin = now_ns();
     if (flushing || !switches().deliver_in_calls) {
       const std::lock_guard<std::mutex> delivery(delivery_);
-      if (hand_over(flushing, everything) && flushing) add_flush_overhead(begin, now_ns());
+      if (hand_over(flushing, everything) && flushing) {
+        add_overhead(CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH, begin, now_ns());
+      }
       if (flushing) release_held();
     }
     lock.lock();
@@ -293,11 +295,11 @@ void Recorder::deliver() {
   asked_.store(false, std::memory_order_relaxed);
 }
 
-void Recorder::add_flush_overhead(uint64_t begin, uint64_t end) {
+void Recorder::add_overhead(CUpti_ActivityOverheadKind kind, uint64_t begin, uint64_t end) {
   if (!wants_overhead_.load()) return;
   CUpti_ActivityOverhead3 record{};
   record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
-  record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+  record.overheadKind = kind;
   record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
   record.objectId.pt.processId = static_cast<uint32_t>(::getpid());
   record.objectId.pt.threadId = static_cast<uint32_t>(::gettid());

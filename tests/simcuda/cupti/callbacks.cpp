@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <thread>
 #include <vector>
@@ -276,6 +277,11 @@ void Session::api_exit(ApiEvent& event) {
   });
   call_back(event, CUPTI_API_EXIT);
   if (inside) return;
+  if (switches().overhead_us != 0 && std::strcmp(event.name, "cudaDeviceSynchronize") == 0) {
+    const auto kind = static_cast<CUpti_ActivityOverheadKind>(switches().overhead_kind);
+    const uint64_t begin = event.end - 1000 * switches().overhead_us;
+    for_each_client([&](Client& client) { client.recorder.add_overhead(kind, begin, event.end); });
+  }
   for_each_client([](Client& client) {
     client.recorder.ask_in_call();
     client.recorder.deliver_in_call();

@@ -71,6 +71,7 @@ class Recorder {
 
   // Any thread, possibly under the core's lock.
   void add(const PendingRecord& record);
+  void add_overhead(CUpti_ActivityOverheadKind kind, uint64_t begin, uint64_t end);
   void count_dropped() { dropped_.fetch_add(1, std::memory_order_relaxed); }
 
   // Delivers what the device is past, or everything, and waits until that is done. Does nothing
@@ -117,7 +118,6 @@ class Recorder {
   bool has_client() const;
   void take_buffer();
   void deliver();
-  void add_flush_overhead(uint64_t begin, uint64_t end);
 
   ClockMap clock_;
   SelectedFields selected_;

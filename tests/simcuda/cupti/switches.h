@@ -49,7 +49,9 @@ struct CuptiSwitches {
   uint64_t hold_buffers = 0;
   uint64_t subscribe_ms = 0;        // that subscribing takes
   uint64_t first_subscribe_ms = 0;  // and how much more for the first time
-  uint64_t next_record_us = 0;      // that cuptiActivityGetNextRecord takes
+  uint64_t overhead_kind = 0;       // CUpti_ActivityOverheadKind, and how long it lasts
+  uint64_t overhead_us = 0;
+  uint64_t next_record_us = 0;  // that cuptiActivityGetNextRecord takes
 
   std::string refused;  // a function that fails
   GraphIds graph_ids = GraphIds::right;
