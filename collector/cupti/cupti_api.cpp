@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
@@ -25,14 +26,33 @@ int version_from(void* library, const char* function) {
   return get && get(&version) == 0 ? version : 0;
 }
 
+// Which of kSonames may work in this process, in the order in which they are tried.
+struct Candidates {
+  size_t first, end;
+};
+
 // The CUPTI that belongs to the CUDA runtime of the process: a different major version refuses to
-// work. A runtime inside the program cannot be asked; the driver supports its own version at least.
-const char* soname_for_process() {
-  int version = version_from(loaded_cudart(), "cudaRuntimeGetVersion");
-  if (version == 0) version = version_from(loaded_driver(), "cuDriverGetVersion");
-  if (version == 0) return nullptr;
-  if (version >= 13000) return kSonames[0];
-  return version >= 12000 ? kSonames[1] : kSonames[2];
+// work. A runtime inside the program cannot be asked; it may be older than the driver, and so may
+// CUPTI, which works on later drivers, too (CUDA compatibility guide, backward compatibility).
+Candidates candidates() {
+  constexpr size_t kCount = std::size(kSonames);
+  const auto place = [](int version) -> size_t {
+    return version >= 13000 ? 0 : version >= 12000 ? 1 : 2;
+  };
+  const int runtime = version_from(loaded_cudart(), "cudaRuntimeGetVersion");
+  if (runtime != 0) return {place(runtime), place(runtime) + 1};
+  const int driver = version_from(loaded_driver(), "cuDriverGetVersion");
+  return {driver == 0 ? 0 : place(driver), kCount};
+}
+
+// "libcupti.so.13, libcupti.so.12 or libcupti.so.11.8"
+void list(const Candidates& tried, char* out, size_t size) {
+  size_t used = 0;
+  for (size_t i = tried.first; i < tried.end && used < size; ++i) {
+    const char* const before = i == tried.first ? "" : i + 1 == tried.end ? " or " : ", ";
+    used +=
+        static_cast<size_t>(std::snprintf(out + used, size - used, "%s%s", before, kSonames[i]));
+  }
 }
 
 void* open_beside(void* runtime, const char* soname) {
@@ -91,20 +111,17 @@ void* open_library(const char* wanted, char* why, size_t why_size) {
   for (const char* soname : kSonames) {
     if (void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
   }
-  if (const char* const soname = soname_for_process()) {
-    if (void* const handle = open_beside(loaded_cudart(), soname)) return handle;
-    if (void* const handle = open_by_place(soname)) return handle;
-    std::snprintf(why, why_size,
-                  "%s was not found beside the CUDA runtime, in Python's packages nor on the "
-                  "library path; install it or set GPUPROF_CUPTI to its path",
-                  soname);
-    return nullptr;
+  const Candidates tried = candidates();
+  for (size_t i = tried.first; i < tried.end; ++i) {
+    if (void* const handle = open_beside(loaded_cudart(), kSonames[i])) return handle;
+    if (void* const handle = open_by_place(kSonames[i])) return handle;
   }
-  for (const char* name : kSonames) {
-    if (void* const handle = open_by_place(name)) return handle;
-  }
+  char names[100] = "";
+  list(tried, names, sizeof names);
   std::snprintf(why, why_size,
-                "libcupti was not found; install it or set GPUPROF_CUPTI to its path");
+                "%s was not found beside the CUDA runtime, in Python's packages nor on the "
+                "library path; install it or set GPUPROF_CUPTI to its path",
+                names);
   return nullptr;
 }
 

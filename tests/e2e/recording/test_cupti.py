@@ -246,6 +246,35 @@ def test_cupti_beside_the_runtime(tmp_path):
     assert found == str(path / "libcupti.so.13")
 
 
+# A program with the runtime in it: only the driver's version is known, 13.0, and CUPTI may be older. What is tried, in order.
+STATIC = [harness.HAZARDS / "runtime_static"]
+TRIED = ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"]
+
+
+def place_driver(folder, *there):
+    """A folder with the driver and these of TRIED; the others cannot be loaded, and hide those of a toolkit."""
+    path = place(folder, harness.SIMCUDA, "libcuda.so.1")
+    for name in TRIED:
+        if name in there:
+            (path / name).symlink_to(f"{harness.SIMCUDA}/{name}" if name.endswith("13") else f"{LIB12}/libcupti.so.12")
+        else:
+            (path / name).touch()
+    return path
+
+
+@pytest.mark.parametrize("first", range(len(TRIED)))
+def test_cupti_of_a_program_with_an_older_runtime_in_it(first, tmp_path):
+    path = place_driver(tmp_path / "driver", *TRIED[first:])
+    found, = found_cupti(STATIC, tmp_path, path)
+    assert found == str(path / TRIED[first])
+
+
+def test_all_names_of_cupti_that_were_tried_are_said(tmp_path):
+    done = harness.run(STATIC, harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", LD_LIBRARY_PATH=place_driver(tmp_path / "driver"), **harness.WHOLE_RUN))
+    assert "no GPU times: libcupti.so.13, libcupti.so.12 or libcupti.so.11.8 was not found beside the CUDA runtime" in done.err
+
+
 # Its first mark comes before it loads CUDA.
 LATE = """
 import ctypes, sys, time
