@@ -18,7 +18,6 @@
 namespace gpuprof {
 namespace {
 
-constexpr size_t kMaxCallbackIds = 2048;
 ApiId g_runtime_api[kMaxCallbackIds];
 ApiId g_driver_api[kMaxCallbackIds];
 std::atomic<bool> g_runtime_ours[kMaxCallbackIds], g_driver_ours[kMaxCallbackIds];

@@ -7,6 +7,9 @@
 
 namespace gpuprof {
 
+// Ids of a domain that are looked at. They only grow: those of 13.5 end at 877.
+inline constexpr uint32_t kMaxCallbackIds = 2048;
+
 // Which row of preload's table a callback id is. Before the callback is enabled.
 void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId api);
 

@@ -25,10 +25,9 @@ const char* text_of(CUptiResult result) {
 // The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000"
 // is the callback of row "cudaLaunchKernel". The driver's have the names of its symbols.
 // `order`: those that the order of graph launches hangs on, else all.
-CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id,
-                             bool order) {
+CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, bool order) {
   CUptiResult worst = CUPTI_SUCCESS;
-  for (uint32_t id = 1; id <= last_id; ++id) {
+  for (uint32_t id = 1; id < kMaxCallbackIds; ++id) {
     const char* name = nullptr;
     if (g_link.api.GetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name) continue;
     const char* end = std::strrchr(name, '_');
@@ -143,12 +142,10 @@ bool subscribe() {
   return result == CUPTI_SUCCESS || fail("cuptiSubscribe", result);
 }
 
-// Both domains. Callback ids only grow; a newer library than these headers may know some more.
+// Both domains, and ids that only a newer library than these headers has: it tells their names.
 void enable_callbacks(bool order) {
-  const CUptiResult runtime = enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart,
-                                               CUPTI_RUNTIME_TRACE_CBID_SIZE + 100, order);
-  const CUptiResult driver = enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver,
-                                              CUPTI_DRIVER_TRACE_CBID_SIZE + 100, order);
+  const CUptiResult runtime = enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart, order);
+  const CUptiResult driver = enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver, order);
   const CUptiResult worst = runtime != CUPTI_SUCCESS ? runtime : driver;
   if (worst == CUPTI_SUCCESS || order) return;
   log_line(LogLevel::warn,
@@ -160,12 +157,12 @@ namespace {
 void disable_callbacks(bool (*goes)(CUpti_CallbackDomain domain, uint32_t id)) {
   constexpr struct {
     CUpti_CallbackDomain domain;
-    uint32_t last_id;
-  } kDomains[] = {{CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE + 100},
-                  {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE + 100},
-                  {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_SIZE}};
+    uint32_t end_id;
+  } kDomains[] = {{CUPTI_CB_DOMAIN_RUNTIME_API, kMaxCallbackIds},
+                  {CUPTI_CB_DOMAIN_DRIVER_API, kMaxCallbackIds},
+                  {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_SIZE + 1}};
   for (const auto& row : kDomains) {
-    for (uint32_t id = 1; id <= row.last_id; ++id) {
+    for (uint32_t id = 1; id < row.end_id; ++id) {
       if (!callback_is_ours(row.domain, id) || !goes(row.domain, id)) continue;
       if (g_link.shared && host_wants_callback(row.domain, id)) continue;
       g_link.api.EnableCallback(0, g_link.subscriber, row.domain, id);

@@ -188,6 +188,16 @@ def test_a_kind_that_is_refused(tmp_path):
     assert harness.of_kind(found, "gpu_kernel") and harness.of_kind(found, "gpu_copy") and not harness.of_kind(found, "gpu_set")
 
 
+def test_callbacks_of_a_later_cupti(tmp_path):
+    """Their ids are far behind the last one of any header: names tell what they are."""
+    done = harness.run([harness.HAZARDS / "linked_way"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="launch_id=950", **harness.WHOLE_RUN))
+    found = harness.records(*harness.dumps(tmp_path))
+    launches = harness.of_kind(found, "launch")
+    assert done.code == 0 and len(launches) == 50, done.err
+    assert all(each["name"] == "cudaLaunchKernel" and "partner" in each for each in launches)
+
+
 def test_a_library_that_is_too_old(tmp_path):
     """It lacks functions that there have been since CUDA 11: one line names the first."""
     (tmp_path / "old.c").write_text("int cuptiGetVersion(unsigned* v) { *v = 9; return 0; }\n")

@@ -74,7 +74,15 @@ bool pop_external_id(const Client& owner, CUpti_ExternalCorrelationKind kind, ui
   return true;
 }
 
-std::atomic<bool>* Subscriber::slot(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+CUpti_CallbackId told_id(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  const auto later = static_cast<CUpti_CallbackId>(switches().launch_id);
+  CUpti_CallbackId launch = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) launch = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
+  return later == 0 ? cbid : cbid == launch ? later : cbid == later ? launch : cbid;
+}
+
+std::atomic<bool>* Subscriber::slot(CUpti_CallbackDomain domain, CUpti_CallbackId told) {
+  const CUpti_CallbackId cbid = told_id(domain, told);
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && cbid < kRuntimeCallbacks) return &runtime[cbid];
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid < kDriverCallbacks) return &driver[cbid];
   if (domain == CUPTI_CB_DOMAIN_RESOURCE && cbid < kResourceCallbacks) return &resource[cbid];
@@ -239,12 +247,13 @@ void Session::call_back(ApiEvent& event, CUpti_ApiCallbackSite site) {
   for (size_t place = 0; place < kSubscribers; ++place) {
     Subscriber* const subscriber = subscribers_[place].load(std::memory_order_acquire);
     if (subscriber == nullptr) continue;
-    const std::atomic<bool>* enabled = subscriber->slot(domain, event.cbid);
+    const CUpti_CallbackId id = told_id(domain, event.cbid);
+    const std::atomic<bool>* enabled = subscriber->slot(domain, id);
     if (enabled == nullptr || !enabled->load(std::memory_order_relaxed)) continue;
     // Whether subscribers share the word from entry to exit no document tells.
     data.correlationData = switches().own_call_words ? &thread_records().words[event.driver][place]
                                                      : &event.correlation_data;
-    subscriber->callback(subscriber->userdata, domain, event.cbid, &data);
+    subscriber->callback(subscriber->userdata, domain, id, &data);
   }
 }
 

@@ -46,7 +46,10 @@ struct Subscriber {
   std::array<std::atomic<bool>, kDriverCallbacks> driver{};
   std::array<std::atomic<bool>, kResourceCallbacks> resource{};
 
-  std::atomic<bool>* slot(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
+  std::atomic<bool>* slot(CUpti_CallbackDomain domain, CUpti_CallbackId told);
 };
+
+// By launch_id: from the headers' callback id to that of this CUPTI, and back.
+CUpti_CallbackId told_id(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 
 }  // namespace gpuprof::simcuda

@@ -82,6 +82,7 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
   die_without_driver();
   if (name == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   *name = nullptr;
+  cbid = told_id(domain, cbid);
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) *name = find_name(kRuntimeNames, cbid);
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) *name = find_name(kDriverNames, cbid);
   return *name != nullptr ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
