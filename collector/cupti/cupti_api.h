@@ -29,6 +29,7 @@ struct CuptiApi {
   X(ActivityGetNextRecord) \
   X(ActivityGetNumDroppedRecords) \
   X(GetTimestamp) \
+  X(GetDeviceId) \
   X(GetGraphNodeId)
 // clang-format on
 #define GPUPROF_DECLARE(name) decltype(&::cupti##name) name;

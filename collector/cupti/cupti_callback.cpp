@@ -9,6 +9,9 @@
 #include <cstring>
 
 #include "collector/cupti/cupti_graphs.h"
+#include "collector/cupti/cupti_link.h"
+#include "collector/cupti/cupti_records.h"
+#include "collector/cupti/cupti_session.h"
 #include "collector/cupti/cupti_teardown.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
@@ -185,6 +188,19 @@ uint64_t stream_number(const CUpti_CallbackData& data, uint64_t stream, bool per
   constexpr uint64_t kDefault = 0, kLegacy = 1, kPerThread = 2;
   if (stream == kPerThread || (stream == kDefault && per_thread)) return 0;
   return stream == kDefault || stream == kLegacy ? context_of(data) : stream;
+}
+
+// Records of waits, and of graphs that begin and end on the host, do not name their device.
+void note_place(bool driver, uint32_t id, const CUpti_CallbackData& data) {
+  if (!data.context) return;
+  if (!device_is_known(data.contextUid)) {
+    uint32_t device = 0;
+    const bool told = g_link.api.GetDeviceId(data.context, &device) == CUPTI_SUCCESS;
+    note_device(data.contextUid, told ? device : kDeviceNotTold);
+  }
+  if (cupti_times_graphs() && order_role(driver, id) == OrderRole::launch) {
+    note_graph_context(data.correlationId, data.contextUid);
+  }
 }
 
 // The call in progress on this thread, and the correlation id of its last launch.
@@ -379,6 +395,7 @@ void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_Callback
   if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
   if (teardown_is_near()) return note_call_before_teardown(driver, data);
+  note_place(driver, id, data);
   if (graphs_are_ordered()) note_order(driver, id, data);
   if (data.callbackSite == CUPTI_API_ENTER) {
     on_entry(driver, id, data);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <climits>
 #include <cstring>
+#include <iterator>
 
 #include "collector/base/host.h"
 #include "collector/record/recorder.h"
@@ -21,16 +22,32 @@ constexpr uint64_t kSlackTicks = 1000000;  // some hundred us
 
 std::atomic<uint64_t> g_overhead_ticks{0};
 
-// Synchronization records name a context only; the other kinds tell which device it is on.
-std::atomic<uint8_t> g_device_of_context[1024];
+// Synchronization records name a context only; callbacks and the other kinds tell which device it
+// is on. Each place: context << 32 | device + 1, of the last of the contexts that share it.
+std::atomic<uint64_t> g_device_of_context[1024];
+std::atomic<uint32_t> g_only_device{0};  // of all contexts so far, + 1; 0: none was seen
+constexpr uint32_t kSeveralDevices = ~0u;
 
-void note_context(uint32_t context, uint32_t device) {
-  if (context < 1024)
-    g_device_of_context[context].store(static_cast<uint8_t>(device), std::memory_order_relaxed);
+// Of launches of graphs, by correlation id: correlation << 32 | context.
+std::atomic<uint64_t> g_graph_contexts[4096];
+
+std::atomic<uint64_t>& place_of(uint32_t context) {
+  return g_device_of_context[context % std::size(g_device_of_context)];
 }
 
 uint16_t device_of(uint32_t context) {
-  return context < 1024 ? g_device_of_context[context].load(std::memory_order_relaxed) : 0;
+  const uint64_t value = place_of(context).load(std::memory_order_relaxed);
+  const uint32_t only = g_only_device.load(std::memory_order_relaxed);
+  const bool known = value != 0 && value >> 32 == context;
+  if (known) return static_cast<uint16_t>(static_cast<uint32_t>(value) - 1);
+  return only == 0 || only == kSeveralDevices ? kDeviceNotTold : static_cast<uint16_t>(only - 1);
+}
+
+// 0: not known.
+uint32_t context_of_graph_launch(uint32_t correlation) {
+  const uint64_t value =
+      g_graph_contexts[correlation % std::size(g_graph_contexts)].load(std::memory_order_relaxed);
+  return correlation != 0 && value >> 32 == correlation ? static_cast<uint32_t>(value) : 0;
 }
 
 uint64_t to_ticks(const CuptiRecordContext& context, uint64_t time) {
@@ -88,7 +105,7 @@ void store_kernel(const CuptiRecordContext& context, const CUpti_ActivityKernel1
     out.channel = static_cast<uint16_t>(in.channelID);
     out.channel_type = static_cast<uint16_t>(in.channelType);
   }
-  note_context(in.contextId, in.deviceId);
+  note_device(in.contextId, in.deviceId);
   commit_record(record);
 }
 
@@ -104,7 +121,7 @@ void fill_transfer(Record& record, const Activity& in) {
   out.graph_node = in.graphNodeId;
   out.graph = in.graphId;
   out.peer_source = out.peer_destination = 0xffff;
-  note_context(in.contextId, in.deviceId);
+  note_device(in.contextId, in.deviceId);
 }
 
 void store_copy(const CuptiRecordContext& context, const CUpti_ActivityMemcpy6& in) {
@@ -212,16 +229,21 @@ void store_graph(const CuptiRecordContext& context, const CUpti_ActivityGraphTra
   auto& out = record->gpu_kernel;
   out.stream = in.streamId;
   out.graph = in.graphId;
-  // Where the first node is a host function the record has no device: then that of the last.
+  // Where the first node is a host function the record has no device: then that of the last, or
+  // the launch's.
   const bool on_host = in.deviceId == INT_MAX;
   const bool has_end = on_host && context.version >= kHasGraphEnd && in.endDeviceId != INT_MAX;
   if (!on_host) {
     out.device = static_cast<uint16_t>(in.deviceId);
     out.context = static_cast<uint16_t>(in.contextId);
-    note_context(in.contextId, in.deviceId);
+    note_device(in.contextId, in.deviceId);
+  } else if (has_end) {
+    out.device = static_cast<uint16_t>(in.endDeviceId);
+    out.context = static_cast<uint16_t>(in.endContextId);
   } else {
-    out.device = has_end ? static_cast<uint16_t>(in.endDeviceId) : 0;
-    out.context = has_end ? static_cast<uint16_t>(in.endContextId) : 0;
+    const uint32_t launched_in = context_of_graph_launch(in.correlationId);
+    out.device = device_of(launched_in);
+    out.context = static_cast<uint16_t>(launched_in);
   }
   commit_record(record);
 }
@@ -258,6 +280,27 @@ void store_activity(const CuptiRecordContext& context, const CUpti_Activity* act
     case CUPTI_ACTIVITY_KIND_DRIVER: return;
     default: count_loss(Loss::cupti_unknown);
   }
+}
+
+bool device_is_known(uint32_t context) {
+  return place_of(context).load(std::memory_order_relaxed) >> 32 == context;
+}
+
+void note_device(uint32_t context, uint32_t device) {
+  const uint64_t value = uint64_t{context} << 32 | (device + 1);
+  std::atomic<uint64_t>& place = place_of(context);
+  if (place.load(std::memory_order_relaxed) == value) return;
+  place.store(value, std::memory_order_relaxed);
+  uint32_t only = 0;
+  if (device != kDeviceNotTold && !g_only_device.compare_exchange_strong(only, device + 1) &&
+      only != device + 1) {
+    g_only_device.store(kSeveralDevices);
+  }
+}
+
+void note_graph_context(uint32_t correlation, uint32_t context) {
+  g_graph_contexts[correlation % std::size(g_graph_contexts)].store(
+      uint64_t{correlation} << 32 | context, std::memory_order_relaxed);
 }
 
 uint64_t stored_overhead_ticks() { return g_overhead_ticks.load(std::memory_order_relaxed); }

@@ -25,6 +25,13 @@ struct CuptiRecordContext {
 // dump. Thread-safe.
 void store_activity(const CuptiRecordContext& context, const CUpti_Activity* activity);
 
+// Which device a context is on: not all records tell. Any thread; no lock.
+inline constexpr uint16_t kDeviceNotTold = 0xffff;
+bool device_is_known(uint32_t context);
+void note_device(uint32_t context, uint32_t device);
+// That a graph was launched in this context.
+void note_graph_context(uint32_t correlation, uint32_t context);
+
 // Sum of the durations of those OVERHEAD records so far that profiling makes, in ticks.
 uint64_t stored_overhead_ticks();
 void reset_stored_overhead();
