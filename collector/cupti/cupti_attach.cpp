@@ -254,7 +254,10 @@ void give_back_cupti() {
   report_graph_order();
   records_are_ours(false);
   if (take_down) {
-    if (tear_down_cupti()) return take_back_all_buffers();
+    if (tear_down_cupti()) {
+      graph_trace_forgotten();
+      return take_back_all_buffers();
+    }
     unsubscribe();
   }
   if (const auto request = host_request()) {

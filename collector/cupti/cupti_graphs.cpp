@@ -31,9 +31,14 @@ uint64_t g_agreed = 0, g_differed = 0;  // records whose correlation id is that 
 
 bool g_whole_for_all = false;  // by us
 
+// "Disabling the activity stops delivery of graph records but does not restore node level tracing
+// of graph nodes" (cupti_activity.h of 13.5, GRAPH_TRACE).
+std::atomic<bool> g_nodes_ended{false};
+
 void time_as_a_whole(const CuptiActivities& activities) {
   const bool granted = activities.enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS;
   if (!granted) log_line(LogLevel::warn, "this libcupti cannot time CUDA graphs as a whole");
+  if (granted) graph_trace_enabled();
   g_whole.store(granted, std::memory_order_release);
 }
 
@@ -43,9 +48,11 @@ bool none_is_older() {
   const size_t older = live_graphs();
   if (older == 0) return true;
   log_line(LogLevel::warn,
-           "graph:trace: CUPTI cannot time graphs of before the window as a whole, and %zu %s: all "
-           "graphs are recorded node by node",
-           older, older == 1 ? "is" : "are");
+           "graph:trace: CUPTI cannot time graphs of before the window as a whole, and %zu %s: %s",
+           older, older == 1 ? "is" : "are",
+           g_nodes_ended.load()
+               ? "none has GPU times, since CUPTI has ended those of nodes for the process's life"
+               : "all graphs are recorded node by node");
   return false;
 }
 
@@ -279,6 +286,13 @@ void lose_graph_order() {
   const uint64_t now = now_ticks();
   const LockGuard guard(g_order_lock);
   g_order->lose_count(now);
+}
+
+void graph_trace_enabled() { g_nodes_ended.store(true, std::memory_order_relaxed); }
+void graph_trace_forgotten() { g_nodes_ended.store(false, std::memory_order_relaxed); }
+
+bool cupti_has_no_graph_times() {
+  return g_nodes_ended.load(std::memory_order_relaxed) && !cupti_times_graphs();
 }
 
 bool cupti_times_graphs() { return g_whole.load(std::memory_order_relaxed); }

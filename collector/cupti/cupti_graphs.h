@@ -61,6 +61,11 @@ void lose_graph_order();
 // The subscriber's callback for the resource domain; on the thread that changes a graph.
 void on_graph_callback(CUpti_CallbackId id, const void* data);
 
+// GRAPH_TRACE was enabled, by us or the program: graphs' nodes have no records any more. Any
+// thread.
+void graph_trace_enabled();
+void graph_trace_forgotten();  // CUPTI was taken down
+
 void forget_cupti_graphs();  // in the child after fork
 
 }  // namespace gpuprof

@@ -48,6 +48,8 @@ uint64_t cupti_attach_ns();  // how long the newest attach took; 0: there was no
 
 // Whether graph launches have one record for the whole graph, and none for nodes. Any thread.
 bool cupti_times_graphs();
+// Neither graphs as a whole nor their nodes: GRAPH_TRACE was on before.
+bool cupti_has_no_graph_times();
 uint32_t cupti_version();  // 0: not loaded
 // Drain thread. Which functions of CUPTI the newest session has used, and beside whom: "V1",
 // "V2 beside NAME"; "": there was none.

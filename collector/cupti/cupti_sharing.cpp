@@ -10,6 +10,7 @@
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_callback.h"
+#include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/collector.h"
 #include "collector/record/recorder.h"
@@ -228,6 +229,7 @@ void host_has_enabled(CUpti_ActivityKind kind, bool on) {
   if (on) {
     g_host.kinds.fetch_or(bit);
     g_host.unflushed = true;
+    if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) graph_trace_enabled();
   } else {
     g_host.kinds.fetch_and(~bit);
   }
@@ -244,6 +246,7 @@ void host_has_flushed() {
 }
 
 void host_has_finalized() {
+  graph_trace_forgotten();
   g_host.kinds = 0;
   g_host.unflushed = false;
   g_host.subscription = nullptr;

@@ -152,6 +152,7 @@ void WindowCollector::note_launch(const Record& record, uint32_t bit) {
   if (!graph || event_times_wanted()) return set(expected_, bit);
   uint32_t nodes = 0;
   const NodeRecords records = node_records_of(record.launch.function, nodes);
+  if (cupti_has_no_graph_times() && records != NodeRecords::nothing) return set(untimed_, bit);
   // Of graphs older than CUPTI's being on there is no record as a whole.
   if (cupti_times_graphs()) return set(records == NodeRecords::likely ? untimed_ : expected_, bit);
   switch (records) {
@@ -171,6 +172,7 @@ void WindowCollector::note_launch_without_id(const Record& record) {
     const NodeRecords known = node_records_of(record.launch.function, nodes);
     const bool some = known == NodeRecords::likely || known == NodeRecords::some;
     records = cupti_times_graphs() ? known == NodeRecords::some : some ? std::max(nodes, 1u) : 0;
+    if (cupti_has_no_graph_times()) records = 0;
   }
   expected_without_id_ += records;
 }

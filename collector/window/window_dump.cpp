@@ -88,7 +88,10 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   count_loss(Loss::graph_untimed, untimed);
   log_line(LogLevel::warn, "%llu graph launches have no GPU times: %s",
            static_cast<unsigned long long>(untimed),
-           cupti_times_graphs()
+           cupti_has_no_graph_times()
+               ? "CUPTI has timed graphs as a whole before in this process (graph:trace, or the "
+                 "program's own profiler), and gives no records of their nodes since"
+           : cupti_times_graphs()
                ? "CUPTI has none for the whole of a graph that was instantiated before it was "
                  "attached; GPUPROF_ACTIVITIES=+graph:node records its nodes"
                : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");

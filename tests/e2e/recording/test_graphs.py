@@ -110,6 +110,21 @@ def test_matrix(tmp_path, when, mode, update, destroy):
     assert all(r.get("partner") is None for r in graphs.captured())
 
 
+@pytest.mark.parametrize("sticky", [True, False])
+def test_a_window_after_one_that_timed_graphs_as_a_whole(sticky, tmp_path):
+    """A graph was made between them, so that it cannot be timed as a whole, and CUPTI has ended the times of nodes."""
+    done = harness.run([harness.HAZARDS / "marking_threads", 1, 6, 6, 14, 100000, "device"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=tmp_path, GPUPROF_ACTIVITIES="+graph:trace",
+        GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=2,wait=4,skip_first_wait=1,repeat=2",
+        SIMCUDA_CUPTI="" if sticky else "sticky_graph_trace=0"))
+    assert done.code == 0, done.err
+    first, second = sorted((Graphs(dump, tmp_path) for dump in harness.dumps(tmp_path / "out")), key=lambda each: each.begin)
+    assert not first.losses and len(second.launches) == 4, done.err
+    assert "as a whole, and 1 is: none has GPU times, since CUPTI has ended those of nodes" in done.err
+    untimed = "4 graph launches have no GPU times: CUPTI has timed graphs as a whole before in this process"
+    assert second.losses == ({"graph_untimed": 4} if sticky else {}) and (untimed in done.err) == sticky, done.err
+
+
 @pytest.mark.parametrize("when", WHEN)
 def test_a_cupti_without_nodes_of_earlier_graphs(when, tmp_path):
     """The launches are counted and named."""

@@ -154,6 +154,7 @@ struct GraphRules {
   bool late_graph_times = false;  // of such a graph as a whole
   bool late_graph_crash = false;  // its launch ends the process where records as a whole are wanted
   bool late_transfers_as_kernels = false;  // of their copies and sets as kernels
+  bool nodes = true;                       // of any graph, where they have no records as a whole
   bool bodies = true;                      // of what conditional nodes contain
   bool first_iteration_only = false;       // of that, only of the first time round
 };

@@ -136,7 +136,8 @@ struct Replay {
 };
 
 bool is_traced(Core& core, const Replay& launch, const GpuOpInfo& info, bool hidden) {
-  if (info.kind == GpuOpKind::kMarker || launch.whole || hidden) return false;
+  if (info.kind == GpuOpKind::kMarker || launch.whole || hidden || !launch.rules.nodes)
+    return false;
   if (!launch.exec.node_records && !launch.rules.late_nodes) return false;
   const int kind =
       info.recorded_as_kernel ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : activity_kind(info);

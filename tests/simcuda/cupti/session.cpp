@@ -68,6 +68,7 @@ void Session::update_wanted() {
   // With several subscribers an attribute decides between graphs and their nodes.
   constexpr uint64_t kWhole = uint64_t{1} << CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
   if (several_state() == 1) all = whole_graphs_.load() && all ? all | kWhole : all & ~kWhole;
+  if ((all & kWhole) != 0) graph_trace_seen_ = true;
   wanted_.store(all);
 }
 
@@ -139,6 +140,7 @@ void Session::reset() {
     }
   });
   for (auto& each : subscribers_) each.store(nullptr);
+  graph_trace_seen_ = false;
 }
 
 GraphRules Session::graph_rules() const {
@@ -147,6 +149,7 @@ GraphRules Session::graph_rules() const {
           s.late_graph_times != 0,
           s.late_graph_crash != 0 && s.late_graph_times == 0,
           s.late_transfers_as_kernels != 0,
+          s.sticky_graph_trace == 0 || !graph_trace_seen_.load(),
           s.no_body_records == 0,
           s.first_iteration_only != 0};
 }

@@ -113,6 +113,7 @@ class Session final : public CuptiSink {
   std::atomic<bool> graphs_seen_{false};
   std::atomic<uint64_t> graphs_end_ns_{0};  // of the last graph launch that is known to end
   std::atomic<bool> whole_graphs_{false};
+  std::atomic<bool> graph_trace_seen_{false};  // enabled by any client so far
   Scope first_scope_ = Scope::none;
   Faults faults_;
   Client process_;

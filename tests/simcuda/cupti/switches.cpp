@@ -26,6 +26,7 @@ constexpr Row kRows[] = {
     {"late_graph_times", &CuptiSwitches::late_graph_times},
     {"late_graph_crash", &CuptiSwitches::late_graph_crash},
     {"finalize_graph_crash", &CuptiSwitches::finalize_graph_crash},
+    {"sticky_graph_trace", &CuptiSwitches::sticky_graph_trace},
     {"late_transfers_as_kernels", &CuptiSwitches::late_transfers_as_kernels},
     {"no_body_records", &CuptiSwitches::no_body_records},
     {"first_iteration_only", &CuptiSwitches::first_iteration_only},

@@ -23,6 +23,7 @@ struct CuptiSwitches {
   uint64_t late_graph_times = 0;
   uint64_t late_graph_crash = 1;
   uint64_t finalize_graph_crash = 1;
+  uint64_t sticky_graph_trace = 1;
   uint64_t late_transfers_as_kernels = 0;
   uint64_t no_body_records = 0;
   uint64_t first_iteration_only = 0;
