@@ -6,6 +6,7 @@
 #include "collector/base/libraries.h"
 #include "preload/any_signatures.h"
 #include "preload/cuda_arguments.h"
+#include "preload/cuda_later.h"
 
 // Declared by NVIDIA only for its compiler (crt/device_functions.h, crt/host_runtime.h).
 extern "C" {
@@ -168,6 +169,17 @@ static bool batches_tell_failures() {
             reinterpret_cast<cudaStream_t>(batches_tell_failures() ? stream : flags_or_stream));
 }
 
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void* to,
+                                     const void* from, size_t bytes, CopyAttributes*,
+                                     cudaStream_t stream) {
+  fill_copy(r, result, to, from, bytes, cudaMemcpyDefault, stream);
+}
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, cudaMemcpy3DBatchOp* copy,
+                                     unsigned long long, cudaStream_t stream) {
+  const bool any = result == cudaSuccess && copy;
+  fill_copy(r, result, nullptr, nullptr, any ? volume_of(copy, 1) : 0, cudaMemcpyDefault, stream);
+}
+
 static void fill_set(Record& r, cudaError_t result, void* address, int value, size_t bytes,
                      cudaStream_t stream) {
   r.set = {bits(address),
@@ -188,6 +200,11 @@ using Set = KindTag<Kind::set>;
                                      int value, size_t width, size_t height,
                                      cudaStream_t stream = nullptr) {
   fill_set(r, result, address, value, width * height, stream);
+}
+
+[[maybe_unused]] static void capture(Record& r, Set, cudaError_t result, cudaPitchedPtr place,
+                                     int value, cudaExtent extent, cudaStream_t stream = nullptr) {
+  fill_set(r, result, place.ptr, value, extent.width * extent.height * extent.depth, stream);
 }
 
 // ---- memory ------------------------------------------------------------------------------------
@@ -244,6 +261,9 @@ using Sync = KindTag<Kind::sync>;
 }
 [[maybe_unused]] static void capture(Record& r, Sync, cudaError_t result, cudaEvent_t event) {
   fill_sync(r, result, nullptr, event);
+}
+[[maybe_unused]] static void capture(Record& r, Sync, cudaError_t result, ExecutionContext*) {
+  fill_sync(r, result, nullptr, nullptr);
 }
 using Event = KindTag<Kind::event>;
 [[maybe_unused]] static void capture(Record& r, Event, cudaError_t result, cudaEvent_t* event,

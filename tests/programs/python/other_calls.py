@@ -10,6 +10,14 @@ class UniqueId(ctypes.Structure):
     _fields_ = [("internal", ctypes.c_char * 128)]
 
 
+class Pitched(ctypes.Structure):
+    _fields_ = [("ptr", P), ("pitch", size), ("xsize", size), ("ysize", size)]
+
+
+class Extent(ctypes.Structure):
+    _fields_ = [("width", size), ("height", size), ("depth", size)]
+
+
 def zeros():
     return ctypes.create_string_buffer(1024)
 
@@ -30,6 +38,14 @@ cuda.cudaMemcpyToSymbol(memory, host, size(64), size(0), 1)
 cuda.cudaMemcpyFromSymbol(host, memory, size(64), size(0), 2)
 cuda.cudaMemset2D(memory, size(64), 0, size(64), size(2))
 cuda.cudaMemset2DAsync(memory, size(64), 0, size(64), size(2), None)
+box, extent = Pitched(memory, 64, 64, 2), Extent(64, 2, 3)
+assert cuda.cudaMemset3D(box, 7, extent) == 0
+assert cuda.cudaMemset3DAsync(box, 7, extent, None) == 0
+assert cuda.cudaMemcpyWithAttributesAsync(memory, host, size(640), None, None) == 0
+cuda.cudaMemcpy3DWithAttributesAsync(zeros(), ctypes.c_ulonglong(0), None)
+nothing = ctypes.CFUNCTYPE(None, P)(lambda _: None)
+assert cuda.cudaLaunchHostFunc_v2(None, nothing, None, 0) == 0
+assert cuda.cudaExecutionCtxSynchronize(P(8)) == 0
 pinned, pool, block, graph = P(), P(), P(), P()
 assert cuda.cudaHostAlloc(ctypes.byref(pinned), size(4096), 0) == 0
 cuda.cudaHostRegister(host, size(1024), 0)

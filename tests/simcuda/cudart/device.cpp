@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/later_callbacks.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cudart/entry_points.h"
 
@@ -108,6 +109,7 @@ constexpr ApiInfo kEnablePeer{"cudaDeviceEnablePeerAccess",
                               CUPTI_RUNTIME_TRACE_CBID_cudaDeviceEnablePeerAccess_v4000, true};
 constexpr ApiInfo kSynchronize{"cudaDeviceSynchronize",
                                CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020};
+constexpr ApiInfo kContextWait{"cudaExecutionCtxSynchronize", kLaterContextWait};
 constexpr ApiInfo kReset{"cudaDeviceReset", CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020};
 constexpr ApiInfo kProfilerStart{"cudaProfilerStart",
                                  CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000};
@@ -218,6 +220,9 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 }
 
 cudaError_t cudaDeviceSynchronize(void) { return run_api(kSynchronize, synchronize_device); }
+
+// Since 13.1. The device's own context stands for each.
+cudaError_t cudaExecutionCtxSynchronize(void*) { return run_api(kContextWait, synchronize_device); }
 
 // Waits; allocations and streams stay, since nothing of the program needs them gone.
 cudaError_t cudaDeviceReset(void) { return run_api(kReset, synchronize_device); }

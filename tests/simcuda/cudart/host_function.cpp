@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/later_callbacks.h"
 #include "tests/simcuda/cudart/entry_points.h"
 
 namespace gpuprof::simcuda {
@@ -77,6 +78,8 @@ constexpr StreamApi kLaunch{
     {"cudaLaunchHostFunc", CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000}, false};
 constexpr StreamApi kLaunchPtsz{
     {"cudaLaunchHostFunc_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_ptsz_v10000}, true};
+constexpr StreamApi kLaunch2{{"cudaLaunchHostFunc_v2", kLaterHostFunction}, false};
+constexpr StreamApi kLaunch2Ptsz{{"cudaLaunchHostFunc_v2_ptsz", kLaterHostFunctionPtsz}, true};
 
 }  // namespace
 }  // namespace gpuprof::simcuda
@@ -90,6 +93,15 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return launch(kLaunchPtsz, stream, function, data);
+}
+// Since 13.2.
+cudaError_t cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t function, void* data,
+                                  unsigned) {
+  return launch(kLaunch2, stream, function, data);
+}
+cudaError_t cudaLaunchHostFunc_v2_ptsz(cudaStream_t stream, cudaHostFn_t function, void* data,
+                                       unsigned) {
+  return launch(kLaunch2Ptsz, stream, function, data);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,

@@ -5,6 +5,7 @@
 #define cudaMemcpy3DBatchAsync cudaMemcpy3DBatchAsync_v13000
 #include <cupti.h>
 
+#include "tests/simcuda/core/later_callbacks.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cudart/memcpy.h"
 #undef cudaMemcpyBatchAsync
@@ -62,9 +63,26 @@ std::vector<CopyRequest> linear_batch(void** to, void** from, const size_t* size
   return out;
 }
 
+namespace {
+
+cudaError_t run_copies(const StreamApi& which, const std::vector<CopyRequest>& copies) {
+  return run_api(which.api,
+                 [&](ApiCall& call) { return copy_batch(call, copies, which.per_thread); });
+}
+
+cudaError_t run_one(const StreamApi& which, void* to, const void* from, size_t bytes,
+                    cudaStream_t stream) {
+  CopyRequest copy;
+  copy.dst = to, copy.src = from, copy.width = bytes;
+  copy.stream = stream, copy.async = true;
+  return run_api(which.api,
+                 [&](ApiCall& call) { return copy_memory(call, copy, which.per_thread); });
+}
+
+}  // namespace
+
 cudaError_t run_batch(bool boxes, bool per_thread, const std::vector<CopyRequest>& copies) {
-  const StreamApi which = batch_api(boxes, per_thread);
-  return run_api(which.api, [&](ApiCall& call) { return copy_batch(call, copies, per_thread); });
+  return run_copies(batch_api(boxes, per_thread), copies);
 }
 
 cudaError_t run_peer_boxes(bool async, bool per_thread, const CopyRequest& copy) {
@@ -111,6 +129,26 @@ cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* p, cudaStream_t s
 }
 cudaError_t cudaMemcpy3DPeerAsync_ptsz(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
   return run_peer_boxes(true, true, peer_box(p, stream, true));
+}
+// Since 13.2.
+cudaError_t cudaMemcpyWithAttributesAsync(void* to, const void* from, size_t bytes, void*,
+                                          cudaStream_t stream) {
+  return run_one({{"cudaMemcpyWithAttributesAsync", kLaterCopy}, false}, to, from, bytes, stream);
+}
+cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void* to, const void* from, size_t bytes, void*,
+                                               cudaStream_t stream) {
+  return run_one({{"cudaMemcpyWithAttributesAsync_ptsz", kLaterCopyPtsz}, true}, to, from, bytes,
+                 stream);
+}
+cudaError_t cudaMemcpy3DWithAttributesAsync(cudaMemcpy3DBatchOp* op, unsigned long long,
+                                            cudaStream_t stream) {
+  return run_copies({{"cudaMemcpy3DWithAttributesAsync", kLaterCopy3d}, false},
+                    box_batch(1, op, stream, place));
+}
+cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(cudaMemcpy3DBatchOp* op, unsigned long long,
+                                                 cudaStream_t stream) {
+  return run_copies({{"cudaMemcpy3DWithAttributesAsync_ptsz", kLaterCopy3dPtsz}, true},
+                    box_batch(1, op, stream, place));
 }
 
 }  // extern "C"

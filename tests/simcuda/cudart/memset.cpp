@@ -84,6 +84,20 @@ constexpr StreamApi k2dAsync{
 constexpr StreamApi k2dAsyncPtsz{
     {"cudaMemset2DAsync_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaMemset2DAsync_ptsz_v7000}, true};
 
+constexpr StreamApi k3d{{"cudaMemset3D", CUPTI_RUNTIME_TRACE_CBID_cudaMemset3D_v3020}, false};
+constexpr StreamApi k3dPtds{{"cudaMemset3D_ptds", CUPTI_RUNTIME_TRACE_CBID_cudaMemset3D_ptds_v7000},
+                            true};
+constexpr StreamApi k3dAsync{
+    {"cudaMemset3DAsync", CUPTI_RUNTIME_TRACE_CBID_cudaMemset3DAsync_v3020}, false};
+constexpr StreamApi k3dAsyncPtsz{
+    {"cudaMemset3DAsync_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaMemset3DAsync_ptsz_v7000}, true};
+
+// Slices without rows between them.
+SetRequest box(const cudaPitchedPtr& place, int value, const cudaExtent& extent,
+               cudaStream_t stream, bool async) {
+  return {place.ptr, place.pitch, value, extent.width, extent.height * extent.depth, stream, async};
+}
+
 }  // namespace
 }  // namespace gpuprof::simcuda
 
@@ -116,6 +130,20 @@ cudaError_t cudaMemset2DAsync(void* dst, size_t pitch, int value, size_t width, 
 cudaError_t cudaMemset2DAsync_ptsz(void* dst, size_t pitch, int value, size_t width, size_t height,
                                    cudaStream_t stream) {
   return run_set(k2dAsyncPtsz, {dst, pitch, value, width, height, stream, true});
+}
+cudaError_t cudaMemset3D(cudaPitchedPtr place, int value, cudaExtent extent) {
+  return run_set(k3d, box(place, value, extent, nullptr, false));
+}
+cudaError_t cudaMemset3D_ptds(cudaPitchedPtr place, int value, cudaExtent extent) {
+  return run_set(k3dPtds, box(place, value, extent, nullptr, false));
+}
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr place, int value, cudaExtent extent,
+                              cudaStream_t stream) {
+  return run_set(k3dAsync, box(place, value, extent, stream, true));
+}
+cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr place, int value, cudaExtent extent,
+                                   cudaStream_t stream) {
+  return run_set(k3dAsyncPtsz, box(place, value, extent, stream, true));
 }
 
 }  // extern "C"

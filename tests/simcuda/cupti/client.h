@@ -10,11 +10,12 @@
 #include <atomic>
 #include <string>
 
+#include "tests/simcuda/core/later_callbacks.h"
 #include "tests/simcuda/cupti/recorder.h"
 
 namespace gpuprof::simcuda {
 
-constexpr size_t kRuntimeCallbacks = CUPTI_RUNTIME_TRACE_CBID_SIZE;
+constexpr size_t kRuntimeCallbacks = kLaterCallbackEnd;
 constexpr size_t kDriverCallbacks = CUPTI_DRIVER_TRACE_CBID_SIZE;
 constexpr size_t kResourceCallbacks = CUPTI_CBID_RESOURCE_SIZE;
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "tests/simcuda/core/later_callbacks.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/activity_api.h"
 #include "tests/simcuda/cupti/session.h"
@@ -24,10 +25,10 @@ constexpr CallbackName kDriverNames[] = {
 #include "simcuda_driver_cbids.inc"
 };
 
-template <size_t N>
-const char* find_name(const CallbackName (&names)[N], uint32_t cbid) {
+template <typename Name, size_t N>
+const char* find_name(const Name (&names)[N], uint32_t cbid) {
   const auto* found = std::find_if(std::begin(names), std::end(names),
-                                   [cbid](const CallbackName& n) { return n.cbid == cbid; });
+                                   [cbid](const Name& n) { return n.cbid == cbid; });
   if (found == std::end(names)) return nullptr;
   // A name ends in the release that brought it: an older library does not have that callback.
   const char* const suffix = std::strrchr(found->name, '_');
@@ -84,6 +85,9 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
   *name = nullptr;
   cbid = told_id(domain, cbid);
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) *name = find_name(kRuntimeNames, cbid);
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && *name == nullptr) {
+    *name = find_name(kLaterCallbackNames, cbid);
+  }
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) *name = find_name(kDriverNames, cbid);
   return *name != nullptr ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
