@@ -16,7 +16,7 @@ ask() {
     @lines = <$s>; print $lines[-1]' "$PWD/socket"
 }
 chmod 755 .
-nginx=$(command -v nginx)  
+nginx=$(command -v nginx)  # its whole path: it starts itself anew
 "$nginx" -c "$PWD/conf" -p "$PWD"
 echo "start $?"
 until ask 2>/dev/null; do sleep 0.1; done
