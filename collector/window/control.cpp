@@ -143,7 +143,9 @@ void tell_state(uint64_t now_ns) {
   const bool whole = file >= 0 && ::write(file, text, length) == static_cast<ssize_t>(length);
   if (file >= 0) ::close(file);
   if (whole) ::renameat(folder, g_control.state_part, folder, g_control.state);
-  if (whole || !g_control.in_memory || g_control.said_unseen) return;
+  // One that has a schedule of its own has said already that its folder takes no file.
+  const bool waits = session().config.mode == Mode::armed;
+  if (whole || !g_control.in_memory || !waits || g_control.said_unseen) return;
   g_control.said_unseen = true;
   log_line(LogLevel::warn,
            "cannot write %s: %s; gpuprof trigger does not see this process, whose buffers are in "
