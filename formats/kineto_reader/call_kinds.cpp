@@ -36,8 +36,9 @@ Kind kind_of_call(std::string_view name) {
                                           "MemHostAlloc", "MemHostRegister", "MemMap"};
   constexpr std::string_view kReleases[] = {"Free",           "MemFree",           "HostFree",
                                             "HostUnregister", "MemHostUnregister", "MemUnmap"};
-  constexpr std::string_view kSyncs[] = {"DeviceSynchronize", "StreamSynchronize",
-                                         "EventSynchronize", "CtxSynchronize"};
+  constexpr std::string_view kSyncs[] = {"DeviceSynchronize",       "StreamSynchronize",
+                                         "EventSynchronize",        "CtxSynchronize",
+                                         "ExecutionCtxSynchronize", "ThreadSynchronize"};
   constexpr std::string_view kEvents[] = {"EventCreate", "EventRecord", "EventDestroy"};
   constexpr std::string_view kStreams[] = {"StreamCreate", "StreamDestroy", "StreamWaitEvent",
                                            "GreenCtxStreamCreate", "ExtStreamCreate"};
