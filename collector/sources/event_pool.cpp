@@ -130,8 +130,12 @@ bool EventPool::give_back(uint32_t pair) {
 
 void EventPool::give_back_without(uint32_t pair) {
   const LockGuard guard(g_lock);
-  EventPair& each = pairs_[pair];
   leave_queue(pair);
+  make_empty(pair);
+}
+
+void EventPool::make_empty(uint32_t pair) {
+  EventPair& each = pairs_[pair];
   each.begin = each.end = nullptr;
   each.state = EventPairState::none;
   each.next = empty_;
@@ -178,12 +182,8 @@ void EventPool::forget_free(uint16_t context) {
   const LockGuard guard(g_lock);
   while (free_[context] != kNone) {
     const uint32_t pair = free_[context];
-    EventPair& each = pairs_[pair];
-    free_[context] = each.next;
-    each.begin = each.end = nullptr;
-    each.state = EventPairState::none;
-    each.next = empty_;
-    empty_ = pair;
+    free_[context] = pairs_[pair].next;
+    make_empty(pair);
   }
 }
 

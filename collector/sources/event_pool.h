@@ -91,6 +91,7 @@ class EventPool {
   static constexpr uint16_t kMostQueues = 128, kNoQueue = 0xffff;
   uint16_t queue_of(uint16_t context, uint64_t stream, bool make);
   void leave_queue(uint32_t pair);
+  void make_empty(uint32_t pair);  // it has no events any more; with the lock
   void pop(Queue& queue);
 
   PodVector<EventPair> pairs_;
