@@ -63,7 +63,7 @@ class Runner:
         self.folder = folder
         self.tools = folder / "tools"
         self.tools.mkdir()
-        for name, notes in (("gh", f'echo "$GH_TOKEN" >>"{folder}/token.txt"'), ("curl", f'cat >>"{folder}/stdin.txt"')):
+        for name, notes in (("gh", f'echo "$GH_HOST $GH_TOKEN $GH_ENTERPRISE_TOKEN" >>"{folder}/token.txt"'), ("curl", f'cat >>"{folder}/stdin.txt"')):
             (self.tools / name).write_text(f'#!/bin/sh\necho "$*" >>"{folder}/{name}.txt"\n{notes}\n')
             (self.tools / name).chmod(0o755)
         self.env = harness.environment(PATH=f"{self.tools}:{os.environ['PATH']}", GPUPROF_BIN=harness.BIN,
@@ -263,13 +263,21 @@ def test_github_gets_a_comment(tmp_path):
     inputs = {"baseline": tmp_path / "baseline", "out": tmp_path / "ci out"}
     assert runner.action(run=write_run(tmp_path / "run", 0), update="yes", token="secret", **inputs).code == 0
     assert runner.action(run=write_run(tmp_path / "slow", 1, slower=0.10), token="secret", **inputs).code == 1
-    assert (tmp_path / "token.txt").read_text() == "secret\n" * 2
-    assert (tmp_path / "gh.txt").read_text() == f"pr comment 12 --repo a/b --body-file {tmp_path}/ci out/comment.md\n" * 2
+    assert (tmp_path / "token.txt").read_text() == "github.com secret secret\n" * 2
+    assert (tmp_path / "gh.txt").read_text() == f"pr comment 12 --repo github.com/a/b --body-file {tmp_path}/ci out/comment.md\n" * 2
     runner.action(run=tmp_path / "run", **inputs)
     assert runner.action(command="false", token="secret", **inputs).code == 3
     runner.env["GITHUB_REF"] = "refs/heads/main"
     runner.action(run=tmp_path / "run", token="secret", **inputs)
     assert (tmp_path / "gh.txt").read_text().count("\n") == 2
+
+
+def test_a_server_of_ones_own_gets_the_comment(tmp_path):
+    runner = Runner(tmp_path, GITHUB_REF="refs/pull/12/merge", GITHUB_REPOSITORY="a/b", GITHUB_SERVER_URL="https://git.example:8443")
+    (tmp_path / "comment.md").write_text("No slower.\n")
+    assert runner.write_comment("comment.md", GH_TOKEN="secret").code == 0
+    assert (tmp_path / "token.txt").read_text() == "git.example:8443 secret secret\n"
+    assert (tmp_path / "gh.txt").read_text() == "pr comment 12 --repo git.example:8443/a/b --body-file comment.md\n"
 
 
 def test_gitlab_gets_a_note_and_its_token_is_in_no_argument(tmp_path):
@@ -306,7 +314,7 @@ def test_no_process_that_the_program_can_read_has_the_token(tmp_path):
     runner = Runner(tmp_path, GITHUB_REF="refs/pull/12/merge", GITHUB_REPOSITORY="a/b", GPUPROF_BIN=recorder_of_copies(tmp_path))
     command = f"({ANCESTORS}) >seen; {copy_of(write_run(tmp_path / 'run', 0))}"
     done = runner.action(command=command, baseline=tmp_path / "baseline", update="yes", token="a-secret")
-    assert done.code == 0 and (tmp_path / "token.txt").read_text() == "a-secret\n", done.err
+    assert done.code == 0 and (tmp_path / "token.txt").read_text() == "github.com a-secret a-secret\n", done.err
     seen = (tmp_path / "seen").read_text()
     assert "GPUPROF_GATE_BASELINE=" in seen and "COMMAND=" in seen and "a-secret" not in seen
 
