@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process's place in its job, and output names made from it.
+#include "formats/core/runs/node_name.h"
 #include "formats/core/settings.h"
 #include "formats/core/text.h"
 
@@ -120,19 +121,26 @@ std::string_view job_set_of_pod(std::string_view pod, char* const* environment) 
   return {};
 }
 
-std::string_view find_job(char* const* environment) {
+std::string_view find_pods_job(char* const* environment, const char* hosts_file) {
+  if (text_of(environment, "KUBERNETES_SERVICE_HOST").empty() || has_name_of_node(hosts_file)) {
+    return {};
+  }
+  const std::string_view pod = text_of(environment, "HOSTNAME");
+  const std::string_view job_set = job_set_of_pod(pod, environment);
+  return job_set.empty() ? job_of_pod(pod) : job_set;
+}
+
+std::string_view find_job(char* const* environment, const char* hosts_file) {
   for (const std::string_view name : kJobNames) {
     const std::string_view job = text_of(environment, name);
     if (!job.empty()) return job;
   }
-  if (!text_of(environment, "KUBERNETES_SERVICE_HOST").empty()) {
-    const std::string_view pod = text_of(environment, "HOSTNAME");
-    for (const std::string_view job : {job_set_of_pod(pod, environment), job_of_pod(pod)}) {
-      if (!job.empty()) return job;
-    }
-  }
+  // Before the pod's name, from which a job can only be guessed. "none" is torchrun's default, not
+  // an id; --standalone makes one up for its only node.
   const std::string_view run = text_of(environment, "TORCHELASTIC_RUN_ID");
-  if (!run.empty() && run != "none") return run;  // "none" is torchrun's default, not an id
+  if (!run.empty() && run != "none") return run;
+  const std::string_view pods = find_pods_job(environment, hosts_file);
+  if (!pods.empty()) return pods;
   for (const std::string_view name : kLauncherJobNames) {
     const std::string_view job = text_of(environment, name);
     if (!job.empty()) return job;
@@ -189,7 +197,7 @@ bool add_sequence(std::string_view& rest, const JobPlace& place, const char* hos
 
 }  // namespace
 
-JobPlace find_job_place(char* const* environment) {
+JobPlace find_job_place(char* const* environment, const char* hosts_file) {
   JobPlace place{};
   place.rank = find_number(environment, kRankNames, -1);
   place.local_rank = find_number(environment, kLocalRankNames, -1);
@@ -198,11 +206,15 @@ JobPlace find_job_place(char* const* environment) {
   if (place.rank >= place.world_size) place.world_size = 0;  // they are not of the same job
   find_attempt(environment, place);
   TextBuilder job(place.job, sizeof(place.job));
-  for (const char c : find_job(environment)) {
+  for (const char c : find_job(environment, hosts_file)) {
     // It becomes the name of a directory.
     job.add(c == '/' || static_cast<unsigned char>(c) <= ' ' ? '_' : c);
   }
   return place;
+}
+
+JobPlace find_job_place(char* const* environment) {
+  return find_job_place(environment, "/etc/hosts");
 }
 
 bool expand_output(const char* pattern, const JobPlace& place, const char* host, int pid,

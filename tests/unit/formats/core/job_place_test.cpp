@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank a process is, by its launcher; names with %h, %r, %p, %j.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "formats/core/runs/node_name.h"
 #include "formats/core/settings.h"
 #include "tests/unit/support/settings_of.h"
 
@@ -229,6 +234,30 @@ TEST(JobPlace, comes_from_each_launcher_whole) {
     EXPECT_STREQ(place.job, row.job);
     EXPECT_STREQ(place.attempt, row.attempt);
   }
+}
+
+// Host names of nodes end with numbers, too; the nodes of a job have different ones.
+TEST(JobPlace, does_not_come_from_the_name_of_a_node) {
+  char hosts[] = "/tmp/gpuprof_hosts_XXXXXX";
+  const int file = ::mkstemp(hosts);
+  ASSERT_GE(file, 0);
+  ::close(file);
+  const auto job_of = [&](const char* text, std::vector<std::string> environment) -> std::string {
+    std::ofstream(hosts) << text;
+    environment.insert(environment.end(), {"KUBERNETES_SERVICE_HOST=10.0.0.1", "RANK=1"});
+    return find_job_place(Environment(environment).get(), hosts).job;
+  };
+  constexpr const char kOfPod[] = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n";
+  constexpr const char kOfNode[] =
+      "# Kubernetes-managed hosts file (host network).\n127.0.0.1\tlocalhost\n";
+  EXPECT_EQ(job_of(kOfPod, {"HOSTNAME=gpu-node-3"}), "gpu-node");
+  EXPECT_EQ(job_of("", {"HOSTNAME=gpu-node-3"}), "gpu-node");
+  EXPECT_EQ(job_of(kOfNode, {"HOSTNAME=gpu-node-3"}), "");
+  EXPECT_EQ(job_of(kOfNode, {"HOSTNAME=gpu-node-3", "TORCHELASTIC_RUN_ID=none"}), "");
+  for (const char* const text : {kOfPod, kOfNode}) {
+    EXPECT_EQ(job_of(text, {"HOSTNAME=ip-10-0-1-23", "TORCHELASTIC_RUN_ID=job1"}), "job1");
+  }
+  std::remove(hosts);
 }
 
 TEST(ExpandOutput, sequences) {
