@@ -102,9 +102,9 @@ void check_output(const Config& config, char* const* environment) {
   if (config.mode == Mode::off || !config.rank_selected) return;
   const OutputPlace place = look_at_output(config, environment);
   if (place.path.empty() || place.reason.empty() || place.folder == "/") return;
-  throw Failure(fmt::format(
-      "GPUPROF_OUTPUT=\"{}\": {} cannot be written to: {}; give -o a directory that can",
-      config.output, place.folder, place.reason));
+  throw Failure(
+      fmt::format("GPUPROF_OUTPUT=\"{}\": {} cannot hold dumps: {}; give -o a directory that can",
+                  config.output, place.folder, place.reason));
 }
 
 // A program that changes its directory must still find and write what was named here.

@@ -84,9 +84,9 @@ void check_output(const Config& config, Findings& out) {
     place.reason = std::strerror(errno);
   }
   if (!place.reason.empty()) {
-    out.push_back({State::bad, "output",
-                   fmt::format("{} cannot be written to: {}", place.folder, place.reason),
-                   "set GPUPROF_OUTPUT to a directory that can"});
+    out.push_back(
+        {State::bad, "output", fmt::format("{} cannot hold dumps: {}", place.folder, place.reason),
+         "set GPUPROF_OUTPUT to a directory that can; docs/RUNNING.md has mount options"});
     return;
   }
   const uint64_t free = uint64_t{space.f_bavail} * space.f_frsize;

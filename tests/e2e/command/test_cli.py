@@ -203,7 +203,7 @@ def test_output_that_cannot_be_written_stops_run_before_the_program(output, tmp_
     program = ["sh", "-c", f"touch {tmp_path / 'started'}"]
     output = output.format(tmp=tmp_path)
     refused = harness.run([*harness.BOUND_BY_MODES, harness.BIN, "run", "-o", output, "--", *program])
-    assert_one_line(refused, f'GPUPROF_OUTPUT="{output}": ', "cannot be written to", "-o")
+    assert_one_line(refused, f'GPUPROF_OUTPUT="{output}": ', "cannot hold dumps", "-o")
     assert not (tmp_path / "started").exists()
     for options in (["--set", "GPUPROF_MODE=off"], ["--ranks", "7"]):
         assert harness.gpuprof("run", "-o", output, *options, "--", *program, env=clean_environment(RANK="0")).code == 0
@@ -214,8 +214,43 @@ def test_output_that_cannot_be_written_stops_run_before_the_program(output, tmp_
 def test_output_that_modes_allow_and_the_file_system_refuses(tmp_path):
     """As root sees /proc: it may write there, and nothing can be made."""
     refused = harness.gpuprof("run", "-o", "/proc/x", "--", "touch", tmp_path / "started")
-    assert_one_line(refused, 'GPUPROF_OUTPUT="/proc/x": /proc cannot be written to: ')
+    assert_one_line(refused, 'GPUPROF_OUTPUT="/proc/x": /proc cannot hold dumps: ')
     assert not (tmp_path / "started").exists()
+
+
+# As a file system that gives all folders one owner or mode, whatever they are made with: SMB, FUSE, NFS for root.
+FIXED_MODE = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/stat.h>
+char* mkdtemp(char* name) {
+  char* const made = ((char* (*)(char*))dlsym(RTLD_NEXT, "mkdtemp"))(name);
+  if (made) chmod(made, 0777);
+  return made;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["the run's own folder", "every folder that is made"])
+def test_output_where_others_may_write_is_refused(way, tmp_path):
+    """By run and doctor as by the library, which does not write there."""
+    env = clean_environment(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="job")
+    (tmp_path / "out/job").mkdir(parents=True)
+    if way == "the run's own folder":
+        (tmp_path / "out/job").chmod(0o777)
+        text = "job cannot hold dumps: it belongs to user "
+    else:
+        (tmp_path / "fixed.c").write_text(FIXED_MODE)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "fixed.so", tmp_path / "fixed.c", "-ldl"], check=True)
+        env["LD_PRELOAD"] = tmp_path / "fixed.so"
+        text = "job cannot hold dumps: a folder that gpuprof makes in it belongs to user "
+    rule = f"has mode 0777; it must belong to this user ({os.geteuid()}) and not be writable by others"
+    refused = harness.gpuprof("run", "--", "touch", tmp_path / "started", env=env)
+    assert_one_line(refused, f'GPUPROF_OUTPUT="{tmp_path}/out": {tmp_path}/out/{text}', rule)
+    assert not (tmp_path / "started").exists()
+    checks = json.loads(harness.gpuprof("doctor", "--format", "json", env=env).out)["checks"]
+    output, = [row for row in checks if row["subject"] == "output"]
+    assert output["state"] == "missing" and text in output["text"] and rule in output["text"]
+    assert list((tmp_path / "out/job").iterdir()) == []
 
 
 def test_output_is_absolute_where_a_launcher_sets_its_variable(tmp_path):
