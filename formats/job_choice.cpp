@@ -29,6 +29,7 @@ struct Member {
 struct Attempt {
   std::string job, number;
   bool numbered = false;  // by the dumps themselves
+  std::string name;       // its number; of a later one with the same number "0#2"
   std::vector<Member> members;
 
   int64_t begin() const {
@@ -107,22 +108,30 @@ bool begins_another(const Attempt& attempt, const Member& member) {
   });
 }
 
+// Launchers count a job's restarts, and not the programs that one job runs one after the other.
+std::string free_name(const std::string& number, const std::set<std::string>& taken) {
+  std::string name = number;
+  for (size_t i = 2; taken.contains(name); ++i) name = fmt::format("{}#{}", number, i);
+  return name;
+}
+
 std::vector<Attempt> attempts_of(Trace& trace) {
   std::vector<Attempt> out;
   for (Member& member : members_of(trace)) {
     const std::string job = job_of(*member.windows[0]);
     const std::string number = member.windows[0]->header.attempt();
     Attempt* found = nullptr;
-    size_t before = 0;
+    std::set<std::string> names;  // of the job's attempts before this process
     for (Attempt& attempt : out) {
       if (attempt.job != job) continue;
-      ++before;
+      names.insert(attempt.name);
       if (attempt.numbered != !number.empty()) continue;
       if (attempt.numbered && attempt.number != number) continue;
       found = begins_another(attempt, member) ? nullptr : &attempt;
     }
     if (!found) {
-      out.push_back({job, number.empty() ? std::to_string(before) : number, !number.empty(), {}});
+      const std::string own = number.empty() ? std::to_string(names.size()) : number;
+      out.push_back({job, own, !number.empty(), free_name(own, names), {}});
       found = &out.back();
     }
     found->members.push_back(std::move(member));
@@ -137,7 +146,7 @@ std::string describe(const Attempt& attempt) {
   char when[32];
   strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
   const size_t ranks = attempt.ranks().size();
-  return fmt::format("{} ({} of {} ranks, from {}{})", attempt.number,
+  return fmt::format("{} ({} of {} ranks, from {}{})", attempt.name,
                      ranks ? ranks : attempt.members.size(),
                      attempt.world() ? std::to_string(attempt.world()) : std::string("unknown"),
                      when, attempt.whole() ? "" : ", not whole");
@@ -338,7 +347,7 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
   const Attempt* chosen = newest_whole(of_job);
   if (!choice.attempt.empty()) {
     const auto named = std::find_if(of_job.begin(), of_job.end(), [&](const Attempt* attempt) {
-      return attempt->number == choice.attempt;
+      return attempt->name == choice.attempt;
     });
     if (named == of_job.end()) {
       return refuse(trace, fmt::format("no attempt {} is here; --attempt takes one of: {}",
@@ -347,9 +356,10 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
     chosen = *named;
   } else if (of_job.size() > 1) {
     trace.notes.push_back(fmt::format(
-        "{} attempts of {} are here: {}; taking {}, the newest{}; --attempt takes another",
+        "{} attempts of {} are here: {}; taking {}, the newest{}; --attempt takes another (diff: "
+        "--base-attempt, --new-attempt)",
         of_job.size(), chosen->job.empty() ? "a job" : "job " + chosen->job, list(of_job, false),
-        chosen->number, chosen->whole() ? " whole one" : ", as none is whole"));
+        chosen->name, chosen->whole() ? " whole one" : ", as none is whole"));
   }
   note_missing(trace, *chosen);
   note_truncated(trace, *chosen);

@@ -11,8 +11,9 @@ namespace gpuprof {
 
 struct JobChoice {
   std::string job;      // its id, or the name of its run; empty: that of the newest whole attempt
-  std::string attempt;  // as Header.attempt, or its number in order of time; "all": all of
-                        // the job, as one; empty: the newest whole one
+  std::string attempt;  // as Header.attempt, or its number in order of time; later ones with the
+                        // same number are "0#2", "0#3"; "all": all of the job, as one; empty: the
+                        // newest whole one
 };
 
 // Takes all processes but those of one attempt out of the trace; where the choice is "all", those

@@ -26,8 +26,8 @@ constexpr Command kCommands[] = {
      "what is slow, why, and what fixing it would give", run_report},
     {"diff",
      "diff BASE NEW | diff --baseline DIR [--update] NEW, each with [--fail-over PERCENT] "
-     "[--more-base RUN]... [--more-new RUN]... [--full-names] [--format text|json|html|markdown] "
-     "[-o FILE]",
+     "[--more-base RUN]... [--more-new RUN]... [--base-attempt N] [--new-attempt N] [--full-names] "
+     "[--format text|json|html|markdown] [-o FILE]",
      "what changed between two runs, and whether it is more than noise", run_diff},
     {"convert",
      "convert INPUT... --to FORMAT [--ranks R] [--steps S] [--job ID] [--attempt N] "

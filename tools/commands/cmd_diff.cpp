@@ -19,17 +19,18 @@ namespace {
 struct Options {
   std::vector<std::string> runs;  // BASE NEW, or NEW alone
   std::vector<std::string> more_base, more_new;
+  std::string base_attempt, new_attempt;  // of BASE and NEW alone
   std::string baseline, format = "text", output;
   double fail_over_pct = 0;
   bool gated = false, update = false, full_names = false;
 };
 
-// Each input is a run; their steps make one sample.
-analysis::RunSample sample_of(const std::vector<std::string>& runs,
+// Each input is a run; their steps make one sample. The attempt is of the first.
+analysis::RunSample sample_of(const std::vector<std::string>& runs, const std::string& attempt,
                               std::vector<std::string>* files = nullptr) {
   analysis::RunSample out;
   for (const std::string& run : runs) {
-    const Input input = load_steps({run});
+    const Input input = load_steps({run}, {"", &run == &runs[0] ? attempt : ""});
     out.add_run(input.trace);
     for (const InputFile& file : input.files) {
       if (files && (file.processes > 0 || file.completed_other)) files->push_back(file.path);
@@ -44,6 +45,9 @@ void check(const Options& options) {
   }
   if (!options.baseline.empty() && options.runs.size() != 1) {
     throw Failure("diff: with --baseline DIR give NEW alone");
+  }
+  if (!options.baseline.empty() && !options.base_attempt.empty()) {
+    throw Failure("diff: --base-attempt is of BASE, and --baseline DIR takes its place");
   }
   if (options.update && options.baseline.empty()) {
     throw Failure("diff: --update needs --baseline DIR");
@@ -151,6 +155,11 @@ int run_diff(const Command& command, int count, char** arguments) {
       ->required();
   app.add_option("--more-base", options.more_base, "another run of the same as BASE");
   app.add_option("--more-new", options.more_new, "another run of the same as NEW");
+  app.add_option("--base-attempt", options.base_attempt,
+                 "of several attempts of a job in BASE, the one of this number; all: all as one")
+      ->default_str("the newest that is whole");
+  app.add_option("--new-attempt", options.new_attempt, "the same of NEW")
+      ->default_str("the newest that is whole");
   CLI::Option* const gate_option =
       app.add_option("--fail-over", options.fail_over_pct,
                      "exit 1 if steps are significantly slower, by more than this many per cent")
@@ -177,7 +186,7 @@ int run_diff(const Command& command, int count, char** arguments) {
   std::vector<std::string> base_runs = options.more_base, new_runs = options.more_new;
   new_runs.insert(new_runs.begin(), options.runs.back());
   std::vector<std::string> files;
-  const analysis::RunSample other = sample_of(new_runs, &files);
+  const analysis::RunSample other = sample_of(new_runs, options.new_attempt, &files);
   const std::string base =
       options.baseline.empty() ? options.runs.front() : newest_baseline(options.baseline);
   if (base.empty()) {
@@ -197,7 +206,7 @@ int run_diff(const Command& command, int count, char** arguments) {
     return kExitDone;
   }
   base_runs.insert(base_runs.begin(), base);
-  const analysis::RunSample base_sample = sample_of(base_runs);
+  const analysis::RunSample base_sample = sample_of(base_runs, options.base_attempt);
   if (options.update && unfit(options, other).empty()) {
     const std::string lacking = unfit(options, base_sample);
     if (!lacking.empty()) {

@@ -203,3 +203,24 @@ def test_steps_that_were_found_are_said_to_be(tmp_path):
     assert len(done.err.strip().splitlines()) == 1
     done = harness.gpuprof("diff", base, cut)
     assert done.code == 0 and "steps are not marked" in done.err, done.err
+
+
+def test_two_runs_of_one_job_are_compared(tmp_path):
+    """Of torchrun in one allocation: both are attempt 0 of its job, and lie in one folder."""
+    for arguments in ([], ["--data-ms", "60"]):
+        done = harness.run([harness.BIN, "run", "-o", tmp_path, "--schedule", SCHEDULE, "--", harness.SIMTRAIN, "--steps", "14",
+                            "--kernel-us", "1000", *arguments],
+                           env=harness.environment(SLURM_JOB_ID=777, RANK=0, WORLD_SIZE=1, TORCHELASTIC_RESTART_COUNT=0))
+        assert done.code == 0, done.err
+    run = tmp_path / "777"
+    files = [harness.info(run, "--attempt", name)["files"] for name in ("0", "0#2")]
+    assert [len(each) for each in files] == [1, 1] and files[0][0]["pid"] != files[1][0]["pid"]
+    assert "taking 0#2, the newest whole one; --attempt takes another" in harness.gpuprof("info", run).err
+    diff = ["diff", run, run, "--format", "json", "--base-attempt", "0"]
+    for options in ([], ["--new-attempt", "0#2"]):
+        assert json.loads(harness.checked(*diff, *options).out)["changes"][0]["name"] == "data_loading"
+    assert json.loads(harness.checked(*diff, "--new-attempt", "0").out)["step_time"]["change_pct"] == 0
+    refused = harness.gpuprof(*diff, "--new-attempt", "0#3")
+    assert refused.code == 2 and "no attempt 0#3 is here; --attempt takes one of: 0 (" in refused.err
+    refused = harness.gpuprof("diff", "--baseline", tmp_path / "good", run, "--base-attempt", "0")
+    assert refused.code == 2 and "--base-attempt" in refused.err

@@ -137,6 +137,30 @@ TEST_F(JobChoiceTest, GoesByTheAttemptsThatDumpsName) {
   EXPECT_EQ(pids(read(dumps, 2)), (Pids{100, 101}));
 }
 
+// torchrun counts restarts: two of them in one allocation are both attempt 0 of its job.
+TEST_F(JobChoiceTest, AttemptsOfOneNumberHaveNamesOfTheirOwn) {
+  std::vector<Dump> dumps = two_attempts("0", "0");
+  for (const int rank : {0, 1}) {
+    dumps.push_back({.rank = rank, .pid = 300, .attempt = "0", .from_us = 9000, .to_us = 9900});
+  }
+  const Input newest = read(dumps, 2);
+  EXPECT_EQ(pids(newest), (Pids{300, 301}));
+  for (const char* const said : {"3 attempts of job 77 are here: 0 (", ", 0#2 (", ", 0#3 (",
+                                 "taking 0#3, the newest whole one; --attempt"}) {
+    EXPECT_NE(notes(newest).find(said), std::string::npos) << said << ": " << notes(newest);
+  }
+  EXPECT_EQ(pids(read(dumps, 2, {"", "0"})), (Pids{100, 101}));
+  EXPECT_EQ(pids(read(dumps, 2, {"", "0#2"})), (Pids{200, 201}));
+  EXPECT_EQ(pids(read(dumps, 2, {"", "0#3"})), (Pids{300, 301}));
+}
+
+// One that a dump numbers, after one that nobody has numbered.
+TEST_F(JobChoiceTest, ANumberOfTimeIsNotTakenTwice) {
+  const std::vector<Dump> dumps = two_attempts("1", "");
+  EXPECT_EQ(pids(read(dumps, 2, {"", "1"})), (Pids{100, 101}));
+  EXPECT_EQ(pids(read(dumps, 2, {"", "1#2"})), (Pids{200, 201}));
+}
+
 TEST_F(JobChoiceTest, TakesAllAttemptsAsOneIfAsked) {
   EXPECT_EQ(read(two_attempts(), 2, {"", "all"}).trace.processes.size(), 4u);
 }
