@@ -17,6 +17,7 @@
 #include "formats/io/file_bytes.h"
 #include "formats/kineto_reader/is_kineto.h"
 #include "formats/kineto_reader/reader.h"
+#include "formats/lost_rings.h"
 #include "formats/trace/process_ranks.h"
 #include "formats/trace_choice.h"
 #include "formats/trace_windows.h"
@@ -91,7 +92,9 @@ class Loader {
   void add(const std::string& path) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
-    if (!fs::exists(status)) {
+    if (is_lost_ring(path)) {
+      input_.trace.problems.push_back(describe_lost_rings({path}));
+    } else if (!fs::exists(status)) {
       problem(path, error && error != std::errc::no_such_file_or_directory
                         ? "cannot be opened: " + error.message()
                         : std::string("no such file or directory"));
@@ -165,11 +168,18 @@ class Loader {
       if (ring && other.ends_with(kDump)) groups_[key].beside.push_back(other);
     }
     std::sort(found.begin(), found.end());
-    for (const std::string& other : found) add_file(other);
+    for (const std::string& other : found) {
+      if (is_lost_ring(other)) {
+        input_.trace.problems.push_back(describe_lost_rings({other}));
+      } else {
+        add_file(other);
+      }
+    }
   }
 
   void add_directory(const std::string& path) {
     Runs dumps, traces;
+    std::map<std::string, std::vector<std::string>> lost;  // links to rings, by run
     std::error_code error;
     fs::directory_iterator(path, error);  // below it what may not be read is passed over
     if (error) return problem(path, "cannot be searched: " + error.message());
@@ -177,9 +187,11 @@ class Loader {
     for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
       std::error_code ignored;
       const std::string file = at->path().string();
-      if ((!is_ours(file) && !is_json(file)) || !at->is_regular_file(ignored)) continue;
-      Runs& runs = is_ours(file) ? dumps : traces;
+      if (!is_ours(file) && !is_json(file)) continue;
       const std::string run = at->path().parent_path().filename().string();
+      if (is_lost_ring(file)) lost[run].push_back(file);
+      if (!at->is_regular_file(ignored)) continue;
+      Runs& runs = is_ours(file) ? dumps : traces;
       runs.files[run].push_back(file);
       const fs::file_time_type time = at->last_write_time(ignored);
       fs::file_time_type& last = runs.newest.try_emplace(run, time).first->second;
@@ -189,12 +201,33 @@ class Loader {
     if (dumps.files.empty()) keep_traces(path, traces);
     Runs& runs = dumps.files.empty() ? traces : dumps;
     if (runs.files.empty()) {
-      if (!error) problem(path, "no gpuprof dump and no JSON trace in this directory");
+      for (auto& [run, links] : lost) say_lost(links);
+      if (!error && lost.empty()) {
+        problem(path, "no gpuprof dump and no JSON trace in this directory");
+      }
       return;
     }
-    std::vector<std::string>& files = runs.files[choose_run(path, runs.newest)];
+    const std::string run = choose_run(path, runs.newest);
+    for (const std::string& said : std::set<std::string>{run, linked_run(path)}) {
+      if (const auto at = lost.find(said); at != lost.end()) say_lost(at->second);
+    }
+    std::vector<std::string>& files = runs.files[run];
     std::sort(files.begin(), files.end());
     for (const std::string& file : files) add_file(file);
+  }
+
+  void say_lost(std::vector<std::string>& links) {
+    std::sort(links.begin(), links.end());
+    input_.trace.problems.push_back(describe_lost_rings(links));
+  }
+
+  // The run that `latest` names in this directory; empty: there is no such link.
+  static std::string linked_run(const fs::path& path) {
+    std::error_code error;
+    const fs::path link = path / "latest";
+    if (!fs::is_symlink(link, error)) return {};
+    const fs::path target = fs::canonical(link, error);
+    return error ? std::string() : target.filename().string();
   }
 
   // Files by run. A run is a directory's name: with %h in the output each host has its own folder.
@@ -237,13 +270,10 @@ class Loader {
     if (newest.size() == 1) return newest.begin()->first;
     // A run without a name of its own has that of its job.
     if (newest.contains(options_.choice.job)) return options_.choice.job;
-    std::error_code error;
-    const fs::path link = fs::path(path) / "latest";
-    const bool linked = fs::is_symlink(link, error);
-    const fs::path target = linked ? fs::canonical(link, error) : fs::path();
+    const std::string linked = linked_run(path);
     std::string chosen, why;
-    if (linked && !error && newest.contains(target.filename().string())) {
-      chosen = target.filename().string();
+    if (!linked.empty() && newest.contains(linked)) {
+      chosen = linked;
       why = "the one that its link `latest` names";
     } else {
       const auto last = std::max_element(newest.begin(), newest.end(),
