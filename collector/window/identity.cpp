@@ -88,6 +88,12 @@ bool is_of_ancestors_run(Session& s) {
 // session (setsid), whose number no other process has while it lives. What has a parent outside its
 // namespace of processes is the first one of a container, and of no other's job.
 uint32_t starter_of(const Session& s) {
+  uint64_t raylet = 0;
+  const char* const of_ray = find_in_environment(kept_environment(), "RAY_RAYLET_PID");
+  if (of_ray && parse_whole(of_ray, raylet) && raylet <= INT32_MAX &&
+      os_start_time(static_cast<uint32_t>(raylet)) != 0) {
+    return static_cast<uint32_t>(raylet);  // the node's, which lives as long as the cluster
+  }
   auto parent = static_cast<uint32_t>(::getppid());
   if (parent == 0) return s.pid;
   if (s.place.rank < 0 && s.place.local_rank > 0 && ::getenv("NODE_RANK")) {
@@ -109,6 +115,12 @@ bool choose_run(Session& s) {
     const uint32_t starter = starter_of(s);
     format_started_run(static_cast<time_t>(start_of_process(starter)), starter, s.run,
                        sizeof s.run);
+    // Of all the jobs of a cluster, whose number is its own in that cluster alone.
+    const char* const ray_job = find_in_environment(kept_environment(), "RAY_JOB_ID");
+    const size_t length = std::strlen(s.run);
+    if (ray_job && ray_job[0]) {
+      std::snprintf(s.run + length, sizeof s.run - length, ".%s", ray_job);
+    }
   }
   make_folder_name(s.run);
   return true;

@@ -41,7 +41,7 @@ constexpr std::string_view kNodeNames[] = {"GROUP_RANK",          "NODE_RANK",  
 constexpr std::string_view kJobNames[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID",
                                           "COBALT_JOBID"};
 // Ids of a launcher, where no scheduler and no pod has one.
-constexpr std::string_view kLauncherJobNames[] = {"RAY_JOB_ID", "PMIX_NAMESPACE"};
+constexpr std::string_view kLauncherJobNames[] = {"PMIX_NAMESPACE"};
 constexpr std::string_view kSchedulerAttemptNames[] = {"SLURM_RESTART_COUNT"};
 constexpr std::string_view kLauncherAttemptNames[] = {"TORCHELASTIC_RESTART_COUNT"};
 
@@ -130,20 +130,27 @@ std::string_view find_pods_job(char* const* environment, const char* hosts_file)
   return job_set.empty() ? job_of_pod(pod) : job_set;
 }
 
-std::string_view find_job(char* const* environment, const char* hosts_file) {
+// The job's id, in one part or two.
+struct JobId {
+  std::string_view text, of_ray;
+};
+
+JobId find_job(char* const* environment, const char* hosts_file) {
   for (const std::string_view name : kJobNames) {
     const std::string_view job = text_of(environment, name);
-    if (!job.empty()) return job;
+    if (!job.empty()) return {job, {}};
   }
   // Before the pod's name, from which a job can only be guessed. "none" is torchrun's default, not
   // an id; --standalone makes one up for its only node.
   const std::string_view run = text_of(environment, "TORCHELASTIC_RUN_ID");
-  if (!run.empty() && run != "none") return run;
+  if (!run.empty() && run != "none") return {run, {}};
+  // A cluster of pods may run several jobs. Ray counts its own from 1 in each cluster, so that this
+  // number alone is no id.
   const std::string_view pods = find_pods_job(environment, hosts_file);
-  if (!pods.empty()) return pods;
+  if (!pods.empty()) return {pods, text_of(environment, "RAY_JOB_ID")};
   for (const std::string_view name : kLauncherJobNames) {
     const std::string_view job = text_of(environment, name);
-    if (!job.empty()) return job;
+    if (!job.empty()) return {job, {}};
   }
   return {};
 }
@@ -206,9 +213,14 @@ JobPlace find_job_place(char* const* environment, const char* hosts_file) {
   if (place.rank >= place.world_size) place.world_size = 0;  // they are not of the same job
   find_attempt(environment, place);
   TextBuilder job(place.job, sizeof(place.job));
-  for (const char c : find_job(environment, hosts_file)) {
-    // It becomes the name of a directory.
-    job.add(c == '/' || static_cast<unsigned char>(c) <= ' ' ? '_' : c);
+  const JobId id = find_job(environment, hosts_file);
+  for (const std::string_view part : {id.text, id.of_ray}) {
+    if (part.empty()) continue;
+    if (place.job[0] != '\0') job.add('.');
+    for (const char c : part) {
+      // It becomes the name of a directory.
+      job.add(c == '/' || static_cast<unsigned char>(c) <= ' ' ? '_' : c);
+    }
   }
   return place;
 }

@@ -182,6 +182,24 @@ def test_containers_are_runs_of_their_own(tmp_path):
     assert found == [1, 1, 2]
 
 
+def test_rays_jobs_of_two_clusters_are_runs_of_their_own(tmp_path):
+    """The first job of each cluster has the same number. Workers of one node have its raylet in common, and not their parent."""
+    raylets = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
+    try:
+        found = []
+        for raylet, job in [(0, 1), (0, 1), (0, 2), (1, 1)]:
+            env = harness.preloaded(GPUPROF_OUTPUT=tmp_path, RAY_JOB_ID=f"0{job}000000", RAY_RAYLET_PID=raylets[raylet].pid,
+                                    **harness.WHOLE_RUN)
+            assert_unharmed(harness.run(PROGRAM, env))
+            found.append((tmp_path / "latest").resolve().name)
+    finally:
+        for raylet in raylets:
+            raylet.kill()
+            raylet.wait()
+    assert found[0] == found[1] and len(set(found)) == 3, found
+    assert found[2].endswith(f"-{raylets[0].pid}.02000000")
+
+
 @pytest.mark.parametrize("command", [
     ["/bin/true"],
     ["bash", "-c", "for i in 1 2 3; do /bin/true; done; echo $((6 * 7)) | cat; ls / >/dev/null"],
