@@ -143,6 +143,13 @@ bool attach_events() {
   return true;
 }
 
+// Of a DataLoader's worker nobody expects times.
+bool is_in_window() {
+  const Session& s = session();
+  const SessionPhase phase = s.phase.load(std::memory_order_relaxed);
+  return !s.loads_data && (phase == SessionPhase::active || phase == SessionPhase::closing);
+}
+
 }  // namespace
 
 bool cupti_attach() {
@@ -278,6 +285,7 @@ const char* gpu_times_missing() {
   }
   if (g_link.missing[0]) return g_link.missing;
   describe_gaps();
+  if (!g_gap_text[0] && !recorded && is_in_window()) return "CUPTI was not attached";
   return g_gap_text;
 }
 

@@ -59,7 +59,7 @@ const char* cupti_api_in_use();
 bool cupti_serves_one();
 // CUPTI has refused the program's own profiler: said once, if our use of it may be why. Any thread.
 void cupti_refused_host(int error);
-const char* gpu_times_missing();  // "" while attached or never tried
+const char* gpu_times_missing();  // "": none are, or no window is open or being closed
 uint64_t cupti_overhead_ticks();  // of records of what CUPTI itself took, since attach
 void forget_cupti();              // in the child after fork
 

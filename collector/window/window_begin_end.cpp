@@ -108,11 +108,11 @@ void put_off_window(uint32_t number) {
   set_phase_between_windows(SessionPhase::waiting);
 }
 
-// While the window before is being closed CUPTI is still on, but would be switched off at the end
+// While the window before is being closed, or CUPTI given back, it is still on, but off at the end
 // of that.
 void ask_for_cupti() {
-  const bool closing = !drain_wait_idle(0);
-  if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
+  const bool goes_off = !drain_wait_idle(0) || drain_is_asked_for(DrainCommand::detach);
+  if (goes_off || !cupti_is_settled()) drain_request(DrainCommand::attach);
 }
 
 // False: the drain thread is still at the window before, or attaching CUPTI.

@@ -230,6 +230,30 @@ def test_a_gpu_that_is_never_done_without_calls(whole, tmp_path):
     assert not missing and comparison.summary["losses"] == {}, (missing, len(ran), done.err)
 
 
+# CUPTI is attached too late for the first window, and is being given back, of no use, when the second one begins.
+AGAIN = """
+import ctypes, time, gpu
+cuda = ctypes.CDLL(None)
+gpu.work()
+cuda.cudaProfilerStart()
+cuda.cudaProfilerStop()
+time.sleep(1.2)
+cuda.cudaProfilerStart()
+for _ in range(5): gpu.work()
+cuda.cudaProfilerStop()
+"""
+
+
+def test_a_window_begins_while_cupti_is_given_back(tmp_path):
+    """It waits for that, and for CUPTI to be attached again."""
+    done = harness.run([harness.PYTHON, "-c", AGAIN], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="profiler", PYTHONPATH=harness.SOURCE / "tests/programs/python",
+        SIMCUDA_CUPTI="first_subscribe_ms=3500,forced_flush_ms=2000"))
+    assert done.code == 0 and "window 0 was left out" in done.err, done.err
+    file, = harness.info(tmp_path)["files"]
+    assert (file["events"].get("gpu_set"), file["gpu_times_missing"]) == (5, ""), (file, done.err)
+
+
 def test_what_the_profiler_took_is_in_no_cause(tmp_path):
     """CUPTI's buffers are read in calls of the program, a known time each: steps are longer by it, and it is said whose it is."""
     done = harness.run([harness.SIMTRAIN, "--steps", "80", "--layers", "40", "--kernel-us", "10"], harness.preloaded(

@@ -2,8 +2,10 @@
 // CUPTI's exported functions: subscribing and activity recording.
 #include "tests/simcuda/cupti/activity_api.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/version.h"
@@ -230,7 +232,11 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) { return set_kind(kind
 // flag." (cupti_activity.h)
 CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
-  return Session::instance().flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
+  const bool forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
+  if (forced) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(switches().forced_flush_ms));
+  }
+  return Session::instance().flush(forced);
 }
 // Full buffers are delivered at once anyhow, whatever the period.
 CUptiResult cuptiActivityFlushPeriod(uint32_t) { return start(); }

@@ -52,6 +52,7 @@ constexpr Row kRows[] = {
     {"hold_buffers", &CuptiSwitches::hold_buffers},
     {"subscribe_ms", &CuptiSwitches::subscribe_ms},
     {"first_subscribe_ms", &CuptiSwitches::first_subscribe_ms},
+    {"forced_flush_ms", &CuptiSwitches::forced_flush_ms},
     {"launch_id", &CuptiSwitches::launch_id},
     {"overhead_kind", &CuptiSwitches::overhead_kind},
     {"overhead_us", &CuptiSwitches::overhead_us},

@@ -50,6 +50,7 @@ struct CuptiSwitches {
   uint64_t hold_buffers = 0;
   uint64_t subscribe_ms = 0;        // that subscribing takes
   uint64_t first_subscribe_ms = 0;  // and how much more for the first time
+  uint64_t forced_flush_ms = 0;     // that a forced flush takes
   uint64_t launch_id = 0;           // the callback id of launches; 0: that of the headers
   uint64_t overhead_kind = 0;       // CUpti_ActivityOverheadKind, and how long it lasts
   uint64_t overhead_us = 0;
