@@ -58,6 +58,7 @@ constexpr int kExitCodeField = 52;  // of proc(5), of the first thread
 constexpr uint64_t kPollActive = 20 * kMs;
 constexpr uint64_t kPollIdle = 250 * kMs;
 constexpr uint64_t kPollParent = 50 * kMs;
+constexpr uint64_t kLookForEnd = 100 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
 constexpr uint64_t kLockPeriod = 250 * kMs;
@@ -301,6 +302,24 @@ void leave_nothing() {
   metrics_end();
 }
 
+// Until the next step by the clock is due, and no longer than `longest`. A step that was due and
+// could not be marked is tried again soon.
+uint64_t until_due(uint64_t longest) {
+  const Session& s = session();
+  const uint64_t now = now_ticks();
+  if (s.next_due_ticks <= now) return kMs;
+  const double left = static_cast<double>(s.next_due_ticks - now) / s.clock.ticks_per_ns;
+  return left < static_cast<double>(longest) ? static_cast<uint64_t>(left) : longest;
+}
+
+// Looks at files, and so not at each look of the thread.
+bool program_has_ended(Drain& drain) {
+  const uint64_t now_ns = monotonic_ns();
+  if (now_ns - drain.last_end_look < kLookForEnd) return false;
+  drain.last_end_look = now_ns;
+  return only_our_threads_are_left();
+}
+
 void* run(void*) {
   const BlockedScope blocked;
   ::prctl(PR_SET_NAME, "gpuprof");
@@ -326,7 +345,7 @@ void* run(void*) {
     if (!opens) tick(drain);  // not beside a window's first step
     if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit))
       break;
-    if (only_our_threads_are_left()) {
+    if (program_has_ended(drain)) {
       finish_from_drain_thread();
       last = true;
       cupti_stays = cupti_threads() > 0;
@@ -337,7 +356,7 @@ void* run(void*) {
     if (session().loads_data) {
       wait = kPollParent;
     } else if (step_source() == StepSource::time) {
-      wait = kMs;
+      wait = until_due(wait);
     }
     // In a window the program has the processors.
     const bool wanted = phase == SessionPhase::warmup ||

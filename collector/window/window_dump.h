@@ -26,6 +26,7 @@ struct Drain {
   uint64_t last_anchor = 0;
   uint64_t last_counters = 0;
   uint64_t last_lock_look = 0;
+  uint64_t last_end_look = 0;  // whether the program has ended
   uint64_t cpu_at_begin = 0;
   uint64_t process_cpu_at_begin = 0;
   size_t modules_written = 0;     // of the window's dump

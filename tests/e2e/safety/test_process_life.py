@@ -298,6 +298,28 @@ def test_marks_wait_for_no_window_that_begins_by_the_clock(slow, tmp_path):
     assert float(done.out) < 1, (done.out, done.err)
 
 
+# How often the thread that writes files went to sleep a second, once the window is over.
+LOOKS = """
+import glob, sys, time, gpu
+def sleeps():
+    tasks = [path for path in glob.glob("/proc/self/task/*") if open(f"{path}/comm").read() == "gpuprof\\n"]
+    assert tasks
+    return sum(int(line.split()[1]) for path in tasks for line in open(f"{path}/status") if line.startswith("voluntary_ctxt"))
+while not glob.glob(sys.argv[1]): gpu.work(); time.sleep(0.01)
+begin, before = time.monotonic(), sleeps()
+time.sleep(2)
+print((sleeps() - before) / (time.monotonic() - begin))
+"""
+
+
+def test_steps_by_the_clock_wake_our_thread_when_they_are_due(tmp_path):
+    """Ten steps a second, and its other looks."""
+    done = harness.run([sys.executable, "-c", LOOKS, tmp_path / "latest/*_w0.gpuprof"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="time:100", PYTHONPATH=SCRIPTS,
+        GPUPROF_SCHEDULE="skip_first=1,wait=0,warmup=0,active=2,repeat=1"))
+    assert done.code == 0 and 5 < float(done.out) < 100, done
+
+
 @pytest.mark.parametrize("preset", ["default", "full"])
 def test_a_constructor_that_uses_cuda_is_not_held_up(preset, tmp_path):
     """The loader's lock is held meanwhile: what loads CUPTI waits for it, and the program does not wait for that."""
