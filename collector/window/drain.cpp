@@ -287,11 +287,33 @@ void finish_from_drain_thread() {
   s.state.store(SessionState::finished, std::memory_order_release);
 }
 
+// The program ends, and nothing is left to be carried out. Whoever ends it may not have come to the
+// window that is open: another thread did so at the same time, or a signal handler that has
+// interrupted a mark.
+bool is_to_end() {
+  constexpr auto kExit = static_cast<uint32_t>(DrainCommand::exit);
+  if (g_wanted.load(std::memory_order_acquire) != kExit) return false;
+  if (window_is_open()) cut_window("exit");
+  return g_wanted.load(std::memory_order_acquire) == kExit;
+}
+
+// The thread that is within a mark does not go on: what was recorded is read from the ring, as of a
+// program that was killed.
+void say_open_window() {
+  const Session& s = session();
+  log_line(LogLevel::warn,
+           "window %u could not be ended: the program ended within the step that was to begin or "
+           "end it; what was recorded is in %s*",
+           s.window.number, s.stem);
+}
+
 // On this thread, which has the room: a signal handler on a small stack may end the program.
 void say_end() {
-  remove_ring_file();
+  const bool stays_open = window_is_open();
+  if (!stays_open) remove_ring_file();
   control_end();
   metrics_end();
+  if (stays_open) return say_open_window();
   print_closing_line();
 }
 
@@ -343,8 +365,7 @@ void* run(void*) {
     const bool opens = drain_is_asked_for(DrainCommand::watch);
     carry_out_requests(drain);
     if (!opens) tick(drain);  // not beside a window's first step
-    if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit))
-      break;
+    if (is_to_end()) break;
     if (program_has_ended(drain)) {
       finish_from_drain_thread();
       last = true;

@@ -212,6 +212,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   } else if (!prepare_window()) {
     return put_off_window(number);
   }
+  if (s.finishing.load()) return;  // the program ends since
   open_prepared(number, first_step, ticks);
 }
 

@@ -329,7 +329,7 @@ void save_dump(Drain& drain) {
 
 void leave_last_dumps(Drain& drain) {
   leave_early_dump(drain);
-  dump_failed_allocation(drain);
+  if (!window_is_open()) dump_failed_allocation(drain);
 }
 
 }  // namespace gpuprof

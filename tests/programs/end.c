@@ -2,9 +2,11 @@
 // Hazard: every way a process ends. The exit code or signal must stay as it is, atexit handlers
 // must run (or not) as before, and what was recorded must be in a dump or in what the process left
 // behind.
+#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "tests/programs/hazard.h"
 
@@ -188,12 +190,69 @@ static int work_in_atexit(int argc, char** argv) {
   return 11;
 }
 
+// The first thread ends the program while another one marks steps.
+static void* marks_steps(void* unused) {
+  hazard_steps(10, 4);
+  return unused;
+}
+
+static int while_another_marks(int argc, char** argv) {
+  (void)argc, (void)argv;
+  pthread_t thread;
+  pthread_create(&thread, NULL, marks_steps, NULL);
+  usleep(1500000);
+  return 3;
+}
+
+// A signal handler ends the program within a mark, once there is a file of the pattern argv[2].
+// Another thread launches meanwhile.
+static volatile sig_atomic_t g_in_mark, g_is_there;
+
+static void exit_in_mark(int signal) {
+  (void)signal;
+  if (g_in_mark && g_is_there) exit(3);
+}
+
+static void* launch_and_look(void* pattern) {
+  glob_t found;
+  for (;;) {
+    hazard_launch(1, NULL);
+    usleep(100);
+    if (!g_is_there && glob(pattern, 0, NULL, &found) == 0) g_is_there = 1;
+  }
+  return NULL;
+}
+
+static int handler_exits_in_mark(int argc, char** argv) {
+  pthread_t thread;
+  sigset_t alarms;
+  const struct itimerval each_ms = {{0, 1000}, {0, 1000}};
+  if (argc < 3) return 91;
+  hazard_steps(1, 1);
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+  pthread_create(&thread, NULL, launch_and_look, argv[2]);
+  pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+  signal(SIGALRM, exit_in_mark);
+  setitimer(ITIMER_REAL, &each_ms, NULL);
+  for (int i = 0; i < 1000; ++i) {
+    hazard_launch(1, NULL);
+    g_in_mark = 1;
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    g_in_mark = 0;
+  }
+  return 90;
+}
+
 int main(int argc, char** argv) {
   static const struct hazard_case cases[] = {
       {"return", by_return},
       {"exit", by_exit},
       {"exit_unsynced", by_exit_unsynced},
       {"_exit", by_underscore_exit},
+      {"while_another_marks", while_another_marks},
+      {"handler_exits_in_mark", handler_exits_in_mark},
       {"_Exit", by_capital_exit},
       {"quick_exit", by_quick_exit},
       {"abort", by_abort},

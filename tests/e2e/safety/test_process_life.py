@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that changes what it is (root directory, user, namespaces), that has very many threads or children, or several
 interpreters, runs as without the library, and what it did is in the dump or its loss is said."""
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -253,6 +254,38 @@ def test_children_have_no_file_of_ours_while_room_is_made(tmp_path):
     env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
     done = harness.run([sys.executable, "-c", FORKS], env)
     assert (done.code, done.out) == (0, "") and "oldest" in done.err, done
+
+
+def ended(folder, case, *arguments, slow=True, **settings):
+    """What the program `end` left, and what was said. Its code is 3, or that of the program that took its place."""
+    env = harness.preloaded(GPUPROF_OUTPUT=folder, **{**harness.WHOLE_RUN, **settings})
+    if slow:
+        env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    done = harness.run([harness.HAZARDS / "end", case, *arguments], env)
+    assert done.code in ((0, 3) if "exec" in arguments else (3,)), done
+    return harness.dumps(folder), done.err
+
+
+def test_the_program_ends_while_a_thread_waits_for_its_window(tmp_path):
+    """The window does not begin any more. Several at once: which of both threads is first, is a matter of chance."""
+    def end(number):
+        return ended(tmp_path / str(number), "while_another_marks", slow=False, SIMCUDA_CUPTI="subscribe_ms=2500", GPUPROF_BUFFER_MB="8",
+                     GPUPROF_SCHEDULE="skip_first=2,wait=0,warmup=0,active=100,repeat=1")
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for found, err in pool.map(end, range(4)):
+            assert found == [] and "could not be ended" not in err, (found, err)
+
+
+def test_a_handler_ends_the_program_as_a_window_opens(tmp_path):
+    """The thread that would end the window does not go on: what was recorded stays in the buffers' file."""
+    for attempt in range(5):  # on a busy machine the mark may be over when the signal comes
+        out = tmp_path / str(attempt)
+        found, err = ended(out, "handler_exits_in_mark", out / "*/*.part", SLOW_DISK_MS="300",
+                           GPUPROF_SCHEDULE="skip_first=5,wait=0,warmup=0,active=900,repeat=1")
+        if ".gpuprof" not in [path.suffix for path in found]:
+            break
+    assert sorted(path.suffix for path in found) == [".part", ".ring"] and launches(out) > 5, (found, err)
+    assert "window 0 could not be ended" in err and "nothing was recorded" not in err, err
 
 
 def test_a_disk_that_hangs_costs_the_program_one_wait(tmp_path):
