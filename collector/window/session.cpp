@@ -331,10 +331,14 @@ bool wants_injection() {
 }
 
 GPUPROF_IDLE_CODE bool save_before_exec() {
-  if (!session_is_live() || g_session.finishing.load()) return false;
+  if (!session_is_live()) return false;
   const ErrnoGuard keep_errno;
   const CancelGuard goes_on;
   const BlockedScope blocked;
+  if (g_session.finishing.load()) {  // another thread ends the program
+    (void)drain_wait_exit();
+    return false;
+  }
   g_session.execs.fetch_add(1);
   drain_request(DrainCommand::save);
   // The mapping goes on without its name: only if exec fails and the process is then killed is
@@ -355,10 +359,14 @@ GPUPROF_IDLE_CODE void go_on_after_failed_exec() {
 
 GPUPROF_IDLE_CODE void finish_session(const char* reason) {
   Session& s = g_session;
-  if (!session_is_live() || s.finishing.exchange(true)) return;
+  if (!session_is_live()) return;
   const ErrnoGuard keep_errno;
   const CancelGuard goes_on;
   const BlockedScope blocked;
+  if (s.finishing.exchange(true)) {  // another thread is at it, and must not be cut short
+    (void)drain_wait_exit();
+    return;
+  }
   cut_window(reason);
   set_all_flags(kHookSettled);
   const bool ended = drain_wait_exit();

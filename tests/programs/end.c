@@ -190,6 +190,21 @@ static int work_in_atexit(int argc, char** argv) {
   return 11;
 }
 
+// Another thread ends the program as well, or replaces it, while this one is about it.
+static void* ends_soon(void* way) {
+  usleep(200000);
+  if (strcmp(way, "exec") == 0) execl("/bin/true", "true", (char*)NULL);
+  _exit(3);
+}
+
+static int beside(int argc, char** argv) {
+  pthread_t thread;
+  if (argc < 3) return 91;
+  hazard_steps(5, 4);
+  pthread_create(&thread, NULL, ends_soon, argv[2]);
+  return 3;
+}
+
 // The first thread ends the program while another one marks steps.
 static void* marks_steps(void* unused) {
   hazard_steps(10, 4);
@@ -251,6 +266,7 @@ int main(int argc, char** argv) {
       {"exit", by_exit},
       {"exit_unsynced", by_exit_unsynced},
       {"_exit", by_underscore_exit},
+      {"beside", beside},
       {"while_another_marks", while_another_marks},
       {"handler_exits_in_mark", handler_exits_in_mark},
       {"_Exit", by_capital_exit},

@@ -266,6 +266,13 @@ def ended(folder, case, *arguments, slow=True, **settings):
     return harness.dumps(folder), done.err
 
 
+@pytest.mark.parametrize("way", ["_exit", "exec"])
+def test_two_threads_end_the_program(way, tmp_path):
+    """The second one, too, waits for the dump that is being written."""
+    found, err = ended(tmp_path, "beside", way, SLOW_DISK_MS="400")
+    assert [path.suffix for path in found] == [".gpuprof"] and launches(tmp_path) == 20, (found, err)
+
+
 def test_the_program_ends_while_a_thread_waits_for_its_window(tmp_path):
     """The window does not begin any more. Several at once: which of both threads is first, is a matter of chance."""
     def end(number):
