@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "collector/base/clock.h"
 #include "collector/base/fork_waits.h"
 #include "formats/core/text.h"
 
@@ -127,12 +128,15 @@ void futex_wake_all(std::atomic<uint32_t>& word) {
             nullptr, 0);
 }
 
-void Mutex::wait() {
+bool Mutex::wait(uint64_t timeout_ns) {
   constexpr uint64_t kLookAgainNs = 50'000'000;
   const ErrnoGuard keep;
+  const uint64_t begun = monotonic_ns();
   while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) {
+    if (monotonic_ns() - begun >= timeout_ns) return false;
     futex_wait(word_, kAwaited, kLookAgainNs);
   }
+  return true;
 }
 
 void Mutex::wake() {

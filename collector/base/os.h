@@ -76,8 +76,10 @@ class Mutex {
     for (int spins = 0; spins < 100; ++spins) {
       if (try_lock()) return;
     }
-    wait();
+    (void)wait(~uint64_t{0});
   }
+  // The same for `timeout_ns` at most: false, it is not to be had.
+  bool lock_within(uint64_t timeout_ns) { return try_lock() || wait(timeout_ns); }
   bool try_lock() {
     uint32_t free = kFree;
     return word_.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
@@ -89,7 +91,7 @@ class Mutex {
 
  private:
   static constexpr uint32_t kFree = 0, kTaken = 1, kAwaited = 2;
-  void wait();
+  bool wait(uint64_t timeout_ns);
   void wake();
 
   std::atomic<uint32_t> word_{kFree};

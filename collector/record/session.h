@@ -99,10 +99,27 @@ struct Session {
   // Whether another thread went on meanwhile, and made calls that no window holds.
   std::atomic<bool> opening_missed{false};
   std::atomic<bool> tells_optimizers{false};  // PyTorch, of its optimizers' steps
+  // A mark has not ended for long: no other one waits for it again.
+  std::atomic<bool> mark_is_stuck{false};
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };
 
 Session& session();
+
+// Session::step_lock in the program's own call: one whose owner a signal handler has made jump out
+// of a mark is never free, and is waited for once, 10 s. False: it is not to be had.
+class StepLock {
+ public:
+  StepLock();
+  ~StepLock();
+  StepLock(const StepLock&) = delete;
+  StepLock& operator=(const StepLock&) = delete;
+  explicit operator bool() const { return has_; }
+
+ private:
+  bool has_;
+};
+
 const ApiRow* api_rows();
 size_t api_count();
 

@@ -71,8 +71,8 @@ void step_nvtx(std::string_view message, uint64_t ticks, bool (*is_thread)(const
   if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
   const ErrnoGuard keep_errno;
   {
-    const LockGuard guard(s.step_lock);
-    if (!s.tracker.nvtx_matches(message)) return;
+    const StepLock guard;
+    if (!guard || !s.tracker.nvtx_matches(message)) return;
   }
   const char* const thread = s.config.step.thread;
   if (thread[0] && !is_thread(thread)) return;

@@ -244,8 +244,8 @@ void follow_open_window(const ParentWindow& parent, uint64_t ticks) {
 void refresh_hook_flags() {
   const CancelGuard goes_on;
   const BlockedScope blocked;
-  const LockGuard guard(session().step_lock);
-  if (ready()) apply_hook_flags();
+  const StepLock guard;
+  if (guard && ready()) apply_hook_flags();
 }
 
 StepSource step_source() {
@@ -294,8 +294,8 @@ void step_mark(const StepMark& mark) {
     placed.ticks = on_session_clock(mark.ticks);
     placed.thread = current_tid();
     placed.device = marking_device();
-    const LockGuard guard(session().step_lock);
-    if (!ready()) return;
+    const StepLock guard;
+    if (!guard || !ready()) return;
     if (session().tells_optimizers.load(std::memory_order_relaxed))
       session().tracker.expect_optimizers();
     take_boundaries(session().tracker.mark(placed));
@@ -348,8 +348,8 @@ void step_profiler(bool start, uint64_t ticks) {
   const ErrnoGuard keep_errno;
   const CancelGuard goes_on;
   const BlockedScope blocked;
-  const LockGuard guard(s.step_lock);
-  if (!ready() || start == s.profiler_on) return;
+  const StepLock guard;
+  if (!guard || !ready() || start == s.profiler_on) return;
   ticks = on_session_clock(ticks);
   const bool ours = s.tracker.source() != StepSource::profiler;
   if (s.config.schedule.all || (window_is_open() && ours && !early_is_open())) {

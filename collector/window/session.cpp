@@ -256,6 +256,25 @@ void forget_session(Session& session) {
 constinit std::atomic<uint8_t> g_hook_flags[kMaxApis] = {};
 
 Session& session() { return g_session; }
+
+StepLock::StepLock() {
+  constexpr uint64_t kLongest = 10 * kSecond;  // a mark waits 6 s at most
+  Session& s = g_session;
+  const bool was_stuck = s.mark_is_stuck.load(std::memory_order_relaxed);
+  has_ = was_stuck ? s.step_lock.try_lock() : s.step_lock.lock_within(kLongest);
+  if (has_ == was_stuck) s.mark_is_stuck.store(!has_, std::memory_order_relaxed);
+  static std::atomic<bool> said{false};
+  if (has_ || said.exchange(true)) return;
+  log_line(LogLevel::warn,
+           "a step's mark has not ended for %llu s, perhaps since a signal handler has jumped out "
+           "of it: steps that come meanwhile are left out",
+           static_cast<unsigned long long>(kLongest / kSecond));
+}
+
+StepLock::~StepLock() {
+  if (has_) g_session.step_lock.unlock();
+}
+
 const ApiRow* api_rows() { return g_host.rows; }
 size_t api_count() { return g_host.row_count; }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -176,6 +177,33 @@ static int small_alternate_stack(int argc, char** argv) {
   return 92;
 }
 
+// A handler jumps out of a mark of steps that waits; another thread marks some afterwards.
+static sigjmp_buf g_before;
+
+static void jump_back(int signal) {
+  (void)signal;
+  siglongjmp(g_before, 1);
+}
+
+static void* mark_beside(void* unused) {
+  hazard_steps(20, 2);
+  printf("20 steps beside\n");
+  fflush(stdout);
+  return unused;
+}
+
+static int jumps_out_of_mark(int argc, char** argv) {
+  (void)argc, (void)argv;
+  pthread_t thread;
+  signal(SIGALRM, jump_back);
+  alarm(1);
+  if (sigsetjmp(g_before, 1) == 0) hazard_steps(10, 2);
+  alarm(0);
+  pthread_create(&thread, NULL, mark_beside, NULL);
+  pthread_join(thread, NULL);
+  return 3;
+}
+
 int main(int argc, char** argv) {
   static const struct hazard_case cases[] = {
       {"small_alternate_stack", small_alternate_stack},
@@ -187,6 +215,7 @@ int main(int argc, char** argv) {
       {"sigchld", child_signal},
       {"sigterm_exit", exit_in_sigterm},
       {"sigwait", wait_for_signal},
+      {"jumps_out_of_mark", jumps_out_of_mark},
   };
   return hazard_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -266,6 +266,15 @@ def ended(folder, case, *arguments, slow=True, **settings):
     return harness.dumps(folder), done.err
 
 
+def test_a_handler_jumps_out_of_a_mark(tmp_path):
+    """Other threads wait for it once, 10 s, and go on. Their steps are left out, which is said."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", SIMCUDA_CUPTI="subscribe_ms=2500",
+                            GPUPROF_SCHEDULE="skip_first=2,wait=0,warmup=0,active=5,repeat=1")
+    done = harness.run([harness.HAZARDS / "signals", "jumps_out_of_mark"], env, timeout=60)
+    assert (done.code, done.out) == (3, "20 steps beside\n"), done
+    assert done.err.count("a step's mark has not ended for 10 s") == 1, done.err
+
+
 @pytest.mark.parametrize("way", ["_exit", "exec"])
 def test_two_threads_end_the_program(way, tmp_path):
     """The second one, too, waits for the dump that is being written."""

@@ -51,5 +51,20 @@ TEST(Mutex, WhoWaitsForItSleepsAndKeepsErrno) {
   EXPECT_LT(ran, kHeld / 2) << "it would have run all the time";
 }
 
+TEST(Mutex, OneThatIsNeverFreeIsWaitedForAsLongAsAsked) {
+  Mutex mutex;
+  EXPECT_TRUE(mutex.lock_within(0));
+  bool first = true, second = false;
+  std::thread waiter([&] {
+    first = mutex.lock_within(1'000'000);
+    second = mutex.lock_within(60'000'000'000);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  mutex.unlock();
+  waiter.join();
+  EXPECT_FALSE(first);
+  EXPECT_TRUE(second);
+}
+
 }  // namespace
 }  // namespace gpuprof
