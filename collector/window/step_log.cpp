@@ -75,9 +75,14 @@ bool StepLog::move(uint64_t first, uint64_t count) {
   const size_t before = moved_.size();
   if (!encode(body_, first, count)) return false;
   if (append_chunk(moved_, ChunkKind::steps, body_.data(), body_.size(), kCompressionLevel)) {
-    if (!ring()->file.is_open()) return true;
-    const bool on_disk = ring()->file.append(moved_.data(), moved_.size()) == 0;
+    OwnFile& ring_file = ring()->file;
+    if (!ring_file.is_open() || tail_is_torn_) return true;
+    const bool on_disk = ring_file.append(moved_.data(), moved_.size()) == 0;
     if (on_disk) tail_bytes_ += moved_.size();
+    // A part of it may be there: what is appended next would not be where it is looked for.
+    if (!on_disk) {
+      tail_is_torn_ = ring_file.truncate(ring()->header->tail_offset + tail_bytes_) != 0;
+    }
     moved_.clear();
     return on_disk;
   }

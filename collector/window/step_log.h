@@ -37,8 +37,9 @@ class StepLog {
   bool encode(ByteBuffer& out, uint64_t first, uint64_t count);
   bool move(uint64_t first, uint64_t count);
 
-  uint64_t tail_bytes_ = 0;  // of chunks at the ring's end
-  ByteBuffer moved_;         // or, without a file, here
+  uint64_t tail_bytes_ = 0;    // of chunks at the ring's end
+  bool tail_is_torn_ = false;  // what follows them cannot be removed
+  ByteBuffer moved_;           // or, without a file, here
   ByteBuffer body_;
   PodVector<uint64_t> scratch_;
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded after libgpuprof.so: a disk that takes SLOW_DISK_MS for each write to a dump, and no
 // more than SHORT_WRITES bytes of it, SLOW_COPY_MS to one that takes the place of a longer one, and
-// SLOW_CREATE_MS to create the buffers' file. Other files are as ever.
+// SLOW_CREATE_MS to create the buffers' file. With TORN_WRITE it takes half of what is first
+// appended to that file, and then says once that it is full. Other files are as ever.
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,6 +38,14 @@ ssize_t write(int file, const void* data, size_t size) {
     const int is_dump = strstr(path, ".gpuprof.part") != NULL;
     if (is_dump && most && size > (size_t)atol(most)) size = (size_t)atol(most);
     if (is_dump) wait_for(getenv("SLOW_DISK_MS"));
+    if (strstr(path, ".gpuprof.ring") && getenv("TORN_WRITE")) {
+      static int writes = 0;
+      if (++writes == 1) size /= 2;
+      if (writes == 2) {
+        errno = ENOSPC;
+        return -1;
+      }
+    }
     if (strstr(path, ".gpuprof.new")) wait_for(getenv("SLOW_COPY_MS"));
   }
   return syscall(SYS_write, file, data, size);

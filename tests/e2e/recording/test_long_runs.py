@@ -28,7 +28,7 @@ if sys.argv[1] == "killed": os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("end", ["whole", "killed"])
-@pytest.mark.parametrize("place", ["file", "memory"])
+@pytest.mark.parametrize("place", ["file", "torn", "memory"])
 def test_every_step_is_in_the_log(end, place, tmp_path):
     out = tmp_path / "out"
     if place == "memory" and end == "killed":
@@ -38,6 +38,9 @@ def test_every_step_is_in_the_log(end, place, tmp_path):
     if place == "memory":  # too small a file for the buffers
         out.mkdir()
         env["GPUPROF_SCRATCH"] = "/proc"
+    if place == "torn":  # a write to the file is cut short, once
+        env["TORN_WRITE"] = "1"
+        env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
     done = harness.run([harness.PYTHON, "-c", PROGRAM, end], env)
     assert done.code == (0 if end == "whole" else -9), done.err
     if end == "whole":
