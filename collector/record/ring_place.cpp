@@ -83,6 +83,17 @@ uint64_t stacks_before_windows(const RingHeader& header) {
   return first_part(header.stacks, kBytesPerStack, 512 * kKiB);
 }
 
+RangesBeforeWindows ranges_before_windows(const RingHeader& header) {
+  constexpr uint64_t kLargestPage = 64 * kKiB;
+  static_assert(kChunkBytes % kLargestPage == 0);  // so the file's end is a page's, too
+  const auto whole_pages = [](uint64_t begin, uint64_t bytes) {
+    const uint64_t end = bytes ? begin + bytes + kLargestPage - 1 : begin;
+    return FileRange{begin & ~(kLargestPage - 1), end & ~(kLargestPage - 1)};
+  };
+  return {whole_pages(0, header.strings.offset + names_before_windows(header)),
+          whole_pages(header.stacks.offset, stacks_before_windows(header))};
+}
+
 void format_live_table(void* memory) { LiveTable::format(memory, kLiveSlots); }
 
 void* reserve_aligned(uint64_t bytes) {
@@ -110,11 +121,10 @@ bool allocate_ring_file(const char* path, OwnFile& file, uint64_t from, uint64_t
 
 static bool allocate_before_windows(const char* path, const RingHeader& places, OwnFile& file,
                                     char* why, size_t why_size) {
-  const uint64_t names_end = places.strings.offset + names_before_windows(places);
-  const uint64_t stacks = places.stacks.offset, stack_bytes = stacks_before_windows(places);
-  return allocate_ring_file(path, file, 0, names_end, why, why_size) &&
-         (stack_bytes == 0 ||
-          allocate_ring_file(path, file, stacks, stacks + stack_bytes, why, why_size));
+  const auto [names, stacks] = ranges_before_windows(places);
+  return allocate_ring_file(path, file, names.begin, names.end, why, why_size) &&
+         (stacks.begin == stacks.end ||
+          allocate_ring_file(path, file, stacks.begin, stacks.end, why, why_size));
 }
 
 void* map_ring_file(const char* path, void* place, const RingHeader& places, bool waits,

@@ -19,6 +19,16 @@ uint64_t lay_out(RingHeader& header, const RingSizes& sizes);
 // What of a table a process may use that records nothing yet, from the table's begin.
 uint64_t names_before_windows(const RingHeader& header);
 uint64_t stacks_before_windows(const RingHeader& header);
+// The parts of the file that such a process writes to, in whole pages of any machine's (64 KiB on
+// some of aarch64): a page that is half a hole would need a block with the first write to it.
+struct FileRange {
+  uint64_t begin, end;
+};
+struct RangesBeforeWindows {
+  FileRange names;  // and all that lies before them
+  FileRange stacks;
+};
+RangesBeforeWindows ranges_before_windows(const RingHeader& header);
 void format_live_table(void* memory);
 
 // `bytes` of address space at a multiple of the buffer size, which chunk_of() depends on;
