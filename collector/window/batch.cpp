@@ -68,8 +68,8 @@ void set(PodVector<uint64_t>& bits, uint32_t bit) {
 
 }  // namespace
 
-bool is_cupti_buffer(const RingChunk& chunk) {
-  if (chunk.committed.load(std::memory_order_acquire) == 0) return false;
+bool is_cupti_buffer(const RingChunk& chunk, uint32_t committed) {
+  if (committed == 0) return false;
   return is_gpu_kind(chunk.records[0].kind) && !is_own_time(chunk.records[0]);
 }
 
@@ -234,11 +234,11 @@ void WindowCollector::look_for_first_call() {
   Ring& buffers = *ring();
   for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
     const RingChunk& chunk = *buffers.chunk(i);
+    const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
     if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free) ||
-        is_cupti_buffer(chunk)) {
+        is_cupti_buffer(chunk, committed)) {
       continue;
     }
-    const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
     for (uint32_t r = 0; r < committed; ++r) {
       const Record& record = chunk.records[r];
       if (record.kind == Kind::stack || record.begin < begin_ticks_ || !record.correlation)
@@ -292,9 +292,9 @@ void WindowCollector::note_costs() {
   }
 }
 
-size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks) {
+size_t WindowCollector::take(uint32_t index, uint32_t committed, DumpFile& file,
+                             uint64_t end_ticks) {
   const RingChunk& chunk = *ring()->chunk(index);
-  const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
   // It may have ended since this look at the buffers began, and the program gone on.
   if (end_ticks == 0) {
     end_ticks = ring()->header->window_end_ticks.load(std::memory_order_acquire);
@@ -349,8 +349,9 @@ size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ti
       const bool full = state == static_cast<uint32_t>(ChunkState::full);
       const bool open = state == static_cast<uint32_t>(ChunkState::open);
       if (!full && !(open && everything)) continue;
-      if (is_cupti_buffer(chunk) != gpu_pass) continue;
-      count += take(i, file, end_ticks);
+      const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+      if (is_cupti_buffer(chunk, committed) != gpu_pass) continue;
+      count += take(i, committed, file, end_ticks);
       if (between && encoder_.size() == 0) between(context);
     }
   }

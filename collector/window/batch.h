@@ -15,7 +15,8 @@
 namespace gpuprof {
 
 // Whether what CUPTI delivered is in it, and not what hooks recorded; false of an empty one.
-bool is_cupti_buffer(const RingChunk& chunk);
+// `committed`: how many records it has, as whoever goes on to read them has found.
+bool is_cupti_buffer(const RingChunk& chunk, uint32_t committed);
 
 class WindowCollector final : private NameResolver {
  public:
@@ -72,7 +73,7 @@ class WindowCollector final : private NameResolver {
     uint32_t costed;    // in `costs_` so far
   };
   Taken& taken(uint32_t index, const RingChunk& chunk);
-  size_t take(uint32_t index, DumpFile& file, uint64_t end_ticks);
+  size_t take(uint32_t index, uint32_t committed, DumpFile& file, uint64_t end_ticks);
   bool belongs(const Record& record, uint64_t end_ticks);
   void note_call(uint32_t correlation);
   void look_for_first_call();

@@ -49,7 +49,10 @@ void let_calls_be_recorded() {
     if (chunk.state.load(std::memory_order_acquire) != static_cast<uint32_t>(ChunkState::open)) {
       continue;
     }
-    if (chunk.thread_id != self && !is_cupti_buffer(chunk)) let_run(chunk.thread_id, until_ns);
+    const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+    if (chunk.thread_id != self && !is_cupti_buffer(chunk, committed)) {
+      let_run(chunk.thread_id, until_ns);
+    }
   }
 }
 
