@@ -28,9 +28,11 @@ constexpr const char* kOptimizers = "torch.optim.optimizer";
 // Before 2.0 there is no hook for all optimizers, but a method that each of them calls when it is
 // made, which wraps the step of its class.
 // DeepSpeed's ZeRO steps one optimizer for each group of parameters in turn. What steps then is the
-// group, told apart by its first parameter; the first group goes by the optimizer. Another one does
-// in its place if it steps twice in a row. Where first parameters do not last, or do not come
-// again, the optimizer is all there is.
+// group, told apart by its first parameter; the first group goes by the optimizer. If that does not
+// come again, the first one that does takes its place. A parameter is known by its id alone, since
+// a tensor with a weak reference cannot be swapped (torch.utils.swap_tensors). So ids tell groups
+// apart as long as the optimizer's state has the first of them: what it holds stays alive. An
+// optimizer whose first parameter stays, or of which no state does, steps as a whole.
 constexpr const char* kInstall = GPUPROF_PYTHON_IS_COMPILING R"(
 def install(module, stepped, getframe):
     from _weakref import ref
@@ -38,30 +40,36 @@ def install(module, stepped, getframe):
     known = {}
 
     class Known:
-        __slots__ = "optimizer", "first", "newest", "others", "lost"
+        __slots__ = "optimizer", "first", "newest", "others", "rotates", "whole"
 
     def what_steps(optimizer):
         try:
             group = next(group for group in optimizer.param_groups if len(group["params"]))
             first = next(iter(group["params"]))
+            now = id(first)
             one = known.get(id(optimizer))
             if one is None or one.optimizer() is not optimizer:
                 if len(known) >= 4096:
                     known.clear()
                 one = Known()
-                one.optimizer, one.first, one.newest, one.others, one.lost = ref(optimizer), ref(first), id(first), 0, 0
+                one.optimizer, one.first, one.newest, one.others = ref(optimizer), now, now, set()
+                one.rotates = one.whole = False
                 known[id(optimizer)] = one
                 return optimizer
-            if one.lost == 2:
+            before, one.newest = one.newest, now
+            if one.whole:
                 return optimizer
-            before, repeats = one.first(), one.newest == id(first)
-            one.newest = id(first)
-            one.others += 1
-            if before is first or before is None or repeats or one.others == 4096:
-                one.lost = 2 if one.others == 4096 else one.lost + (before is None)
-                one.first, one.others = ref(first), 0
-                return optimizer
-            return first
+            if now != one.first and before == one.first and one.first not in map(id, optimizer.state):
+                one.whole = True
+            elif now == before and not one.rotates or len(one.others) == 4096:
+                one.whole = True
+            elif now != one.first and now != before and now not in one.others:
+                one.rotates = True
+                one.others.add(now)
+                return first
+            one.first = now
+            one.others.clear()
+            return optimizer
         except Exception:
             return optimizer
 

@@ -49,9 +49,15 @@ class Parameter:
 
 
 def with_groups(count):
-    optimizer = torch.optim.SGD()
+    optimizer = torch.optim.SGD(momentum=0.9)
     optimizer.param_groups = [{"params": [Parameter()]} for _ in range(count)]
     return optimizer
+
+
+def swap(parameters):
+    """As nn.Module does with those of FSDP2 when it moves them: no reference may be weak."""
+    for parameter in parameters:
+        torch.utils.swap_tensors(parameter, Parameter())
 
 
 def zero1(steps):
@@ -63,6 +69,7 @@ def zero1(steps):
             optimizer.param_groups = [group]
             optimizer.step()
         optimizer.param_groups = groups
+        swap(group["params"][0] for group in groups)
 
 
 def zero3(steps):
@@ -76,6 +83,20 @@ def zero3(steps):
             group["params"] = part
             optimizer.step()
             group["params"] = []
+            swap(part)
+
+
+def zero_again(steps):
+    """Of two parts, with new ones from the fourth step on: the first one's first comes no more, the second's does."""
+    optimizer = with_groups(1)
+    parts = [Parameter(), Parameter()]
+    for step in range(steps):
+        if step == 3:
+            parts = [Parameter(), parts[1]]
+        for part in parts:
+            optimizer.param_groups[0]["params"] = [part]
+            optimizer.step()
+            swap([part])
 
 
 def wrapped(steps):
@@ -84,23 +105,37 @@ def wrapped(steps):
     inner.param_groups = outer.param_groups
     for _ in range(steps):
         outer.step(inner.step)
+        swap(outer.param_groups[0]["params"])
 
 
 def thawed(steps):
     """Parameters of before come first from the fourth step on."""
     optimizer, deeper = with_groups(1), Parameter()
-    for step in range(steps + 1):  # one is not seen
+    for step in range(steps):
         if step == 3:
             optimizer.param_groups[0]["params"] = [deeper, *optimizer.param_groups[0]["params"]]
         optimizer.step()
+        swap(optimizer.param_groups[0]["params"])
+
+
+def replaced(steps):
+    """Each third step has parameters of its own, and the optimizer their state (as Gaussian splatting does)."""
+    optimizer = with_groups(1)
+    for step in range(steps):
+        if step % 3 == 2:
+            optimizer.state.clear()
+            optimizer.param_groups[0]["params"] = [Parameter()]
+        optimizer.step()
+        swap(optimizer.param_groups[0]["params"])
 
 
 def fresh(steps):
-    """Each step has parameters of its own."""
-    optimizer = with_groups(1)
+    """Each step has parameters of its own, and the optimizer no state."""
+    optimizer = torch.optim.SGD()
     for _ in range(steps):
-        optimizer.param_groups[0]["params"] = [Parameter()]
+        optimizer.param_groups = [{"params": [Parameter()]}]
         optimizer.step()
+        swap(optimizer.param_groups[0]["params"])
 
 
 def cuda():
@@ -146,7 +181,7 @@ def main():
     if way in ("fork", "spawn", "forkserver"):
         children(way, steps)
     else:
-        ways = (loop, gan, wgan, trials, zero1, zero3, wrapped, thawed, fresh, gpu, bracket)
+        ways = (loop, gan, wgan, trials, zero1, zero3, zero_again, wrapped, thawed, replaced, fresh, gpu, bracket)
         {function.__name__: function for function in ways}[way](steps)
     seen = [name for name in (*sys.modules, *sys.path, *map(repr, sys.meta_path), *os.environ) if "gpuprof" in name.lower()]
     print(way, steps, sys.flags.isolated, sys.flags.no_site, [n for n in seen if not n.startswith("GPUPROF_")])

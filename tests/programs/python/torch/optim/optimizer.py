@@ -22,6 +22,7 @@ def profiled(step):
 
 class Optimizer:
     def __init__(self):
+        self.param_groups, self.state = [], {}
         self._hook_for_profile()
 
     def _hook_for_profile(self):
