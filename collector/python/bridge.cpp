@@ -33,10 +33,13 @@ constexpr const char* kOptimizers = "torch.optim.optimizer";
 // a tensor with a weak reference cannot be swapped (torch.utils.swap_tensors). So ids tell groups
 // apart as long as the optimizer's state has the first of them: what it holds stays alive. An
 // optimizer whose first parameter stays, or of which no state does, steps as a whole.
+// No step is what only makes an optimizer's state: `no_steps` has the functions of PyTorch's
+// checkpoints, of DeepSpeed and of Megatron that call step() for that.
 constexpr const char* kInstall = GPUPROF_PYTHON_IS_COMPILING R"(
 def install(module, stepped, getframe):
     from _weakref import ref
     torch = getattr(module, "torch", None)
+    no_steps = {"_init_optim_state", "initialize_optimizer_states", "_init_optimizer_states_with_dummy_values"}
     known = {}
 
     class Known:
@@ -73,12 +76,14 @@ def install(module, stepped, getframe):
         except Exception:
             return optimizer
 
-    def is_outermost(optimizer):
+    def ends_a_step(optimizer):
         frame = getframe(2)
         code = frame.f_code
         frame = frame.f_back
         while frame is not None:
             if frame.f_code is code and frame.f_locals.get("self") is optimizer:
+                return False
+            if frame.f_code.co_name in no_steps:
                 return False
             frame = frame.f_back
         return True
@@ -86,7 +91,7 @@ def install(module, stepped, getframe):
     is_registered = False  # in full: no signal's handler has raised meanwhile, after which all is done again
 
     def tell(optimizer, args, kwargs):
-        if not is_compiling(torch) and is_registered and is_outermost(optimizer):
+        if not is_compiling(torch) and is_registered and ends_a_step(optimizer):
             stepped(what_steps(optimizer))
 
     register = getattr(module, "register_optimizer_step_post_hook", None)

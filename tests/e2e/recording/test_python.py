@@ -78,7 +78,7 @@ def test_children_that_train_have_a_dump_each_and_others_none(tmp_path, start):
     assert_steps(dump)
 
 
-@pytest.mark.parametrize("way", ["gan", "zero1", "zero3", "zero_again", "wrapped", "thawed", "replaced", "fresh"])
+@pytest.mark.parametrize("way", ["initialized", "gan", "zero1", "zero3", "zero_again", "wrapped", "thawed", "replaced", "fresh"])
 def test_a_step_is_one_step(tmp_path, way):
     """Of several optimizers, or one that steps its groups in turn: the window ends with the program's last step, so there was
     none more and none less."""

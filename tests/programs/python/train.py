@@ -44,6 +44,22 @@ def trials(steps):
             optimizers[-1].step()
 
 
+def _init_optim_state(optimizer):
+    """As PyTorch's in torch/distributed/checkpoint/state_dict.py: makes the state by a step of zeros."""
+    optimizer.step()
+
+
+def initialized(steps):
+    """Makes the optimizer's state before the first step, and another's in the middle, as loading and saving do."""
+    optimizer, other = torch.optim.SGD(), torch.optim.SGD()
+    _init_optim_state(optimizer)
+    for step in range(steps):
+        if step == 5:
+            _init_optim_state(optimizer)
+            _init_optim_state(other)
+        optimizer.step()
+
+
 class Parameter:
     """Of a model."""
 
@@ -181,7 +197,7 @@ def main():
     if way in ("fork", "spawn", "forkserver"):
         children(way, steps)
     else:
-        ways = (loop, gan, wgan, trials, zero1, zero3, zero_again, wrapped, thawed, replaced, fresh, gpu, bracket)
+        ways = (loop, initialized, gan, wgan, trials, zero1, zero3, zero_again, wrapped, thawed, replaced, fresh, gpu, bracket)
         {function.__name__: function for function in ways}[way](steps)
     seen = [name for name in (*sys.modules, *sys.path, *map(repr, sys.meta_path), *os.environ) if "gpuprof" in name.lower()]
     print(way, steps, sys.flags.isolated, sys.flags.no_site, [n for n in seen if not n.startswith("GPUPROF_")])
