@@ -174,6 +174,19 @@ bool run_install(PyObject* module) {
   return result.get() != nullptr;
 }
 
+// A DataLoader's workers call it with their name.
+void learn_names_of_workers(PyObject* modules) {
+  const PythonApi& py = g_python;
+  PyObject* const own = py.PyDict_GetItemString(modules, "torch._C");
+  if (!own) return;
+  const Owned name_thread(py, py.PyObject_GetAttrString(own, "_set_thread_name"));
+  if (name_thread.get()) {
+    session().names_workers.store(true, std::memory_order_relaxed);
+  } else {
+    py.PyErr_Clear();
+  }
+}
+
 // With the GIL. Registers the hook once PyTorch's optimizers are complete. False: an exception is
 // set, which a signal's handler raised; another look follows.
 bool look_for_torch() {
@@ -184,6 +197,7 @@ bool look_for_torch() {
   if (!module || module == py.none || !is_complete(module) || g_installed.exchange(true))
     return true;
   data_workers_possible();
+  learn_names_of_workers(modules);
   if (run_install(module)) {
     session().tells_optimizers.store(true, std::memory_order_relaxed);
     return true;

@@ -99,6 +99,7 @@ struct Session {
   // Whether another thread went on meanwhile, and made calls that no window holds.
   std::atomic<bool> opening_missed{false};
   std::atomic<bool> tells_optimizers{false};  // PyTorch, of its optimizers' steps
+  std::atomic<bool> names_workers{false};     // it does, those of its DataLoaders
   // A mark has not ended for long: no other one waits for it again.
   std::atomic<bool> mark_is_stuck{false};
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,8 +23,9 @@ constexpr double kSamplePeriodNs = 5e7;
 // Children of the main thread are listed by one file, those of all threads by one for each of them.
 constexpr double kLookPeriodNs = 1e8, kLookEverywherePeriodNs = 2e9;
 constexpr size_t kMaxWorkers = 256;
-// PyTorch's name for its workers from 2.4 on.
+// PyTorch's name for its workers from 2.5 on. A worker has it some milliseconds after fork.
 constexpr const char* kWorkerName = "pt_data_worker";
+constexpr double kNamelessNs = 2e9;  // older than that it gets none
 
 struct WorkerSample {
   uint64_t ticks, cpu_ns, queue_ns, read_bytes;
@@ -34,6 +36,8 @@ struct KnownWorker {
   uint32_t pid;
   uint64_t born;  // ticks
   bool ended;
+  bool named;
+  bool left_out;  // a fork that is no worker
 };
 
 bool g_on = false;
@@ -83,23 +87,49 @@ bool read_stat(uint32_t pid, Stat& out) {
   return true;
 }
 
-// By its name; before PyTorch gave it one: a fork of this process that has not become another
-// program.
-bool is_worker(uint32_t pid, const Stat& stat) {
+bool has_name(uint32_t pid) {
   char name[32];
-  if (!read_file(pid, "comm", name, sizeof name)) return false;
-  Stat own{};
-  return std::strcmp(name, kWorkerName) == 0 ||
-         (read_stat(current_pid(), own) && own.stack && own.stack == stat.stack);
+  if (!read_file(pid, "comm", name, sizeof name) || std::strcmp(name, kWorkerName) != 0)
+    return false;
+  session().names_workers.store(true, std::memory_order_relaxed);
+  return true;
 }
 
-void know(uint32_t pid) {
+// A fork of this process that has not become another program.
+bool is_fork(const Stat& stat) {
+  Stat own{};
+  return read_stat(current_pid(), own) && own.stack && own.stack == stat.stack;
+}
+
+// False: it is none, or nobody knows yet.
+bool is_worker(const KnownWorker& worker) {
+  return !worker.left_out &&
+         (worker.named || !session().names_workers.load(std::memory_order_relaxed));
+}
+
+// By its name; a fork also where workers have none, or before it has got one. False: it is none.
+bool know(uint32_t pid) {
   for (size_t i = 0; i < g_count; ++i) {
-    if (g_workers[i].pid == pid) return;
+    if (g_workers[i].pid == pid) return true;
   }
   Stat stat{};
-  if (g_count == kMaxWorkers || !read_stat(pid, stat) || !is_worker(pid, stat)) return;
-  g_workers[g_count++] = {pid, now_ticks() - ticks_of(stat.age_ns), false};
+  if (g_count == kMaxWorkers || !read_stat(pid, stat)) return false;
+  KnownWorker worker{pid, now_ticks() - ticks_of(stat.age_ns), false, has_name(pid), false};
+  if (!worker.named && !is_fork(stat)) return false;
+  if (!is_worker(worker) && stat.age_ns > kNamelessNs) return false;
+  g_workers[g_count++] = worker;
+  return true;
+}
+
+// Which of the forks are workers. `last`: none gets a name any more.
+void look_at_names(uint64_t ticks, bool last) {
+  for (size_t i = 0; i < g_count; ++i) {
+    KnownWorker& worker = g_workers[i];
+    if (worker.named || worker.left_out) continue;
+    worker.named = !worker.ended && has_name(worker.pid);
+    const bool old = worker.ended || last || ticks - worker.born > ticks_of(kNamelessNs);
+    worker.left_out = !is_worker(worker) && old;
+  }
 }
 
 // The kernel lists children by the thread that made them. `deeper`: those of children that are no
@@ -114,9 +144,7 @@ void look_at_children(const char* process, uint32_t task, bool deeper) {
     if (end == at) break;
     at = end;
     while (*at == ' ') ++at;
-    const size_t before = g_count;
-    know(pid);
-    if (deeper && g_count == before) {
+    if (!know(pid) && deeper) {
       char name[16];
       std::snprintf(name, sizeof name, "%u", pid);
       look_at_children(name, pid, false);
@@ -150,6 +178,42 @@ bool sample(const KnownWorker& worker) {
     if (at) out.read_bytes = std::strtoull(at + 13, nullptr, 10);
   }
   return g_samples->push_back(out);
+}
+
+void encode_worker(WireWriter& wire, const KnownWorker& worker, uint32_t clock_shift) {
+  Differences times, cpu, queue, read;
+  ByteBuffer states;
+  for (const WorkerSample& each : *g_samples) {
+    if (each.pid != worker.pid) continue;
+    times.add(each.ticks >> clock_shift);
+    cpu.add(each.cpu_ns);
+    queue.add(each.queue_ns);
+    read.add(each.read_bytes);
+    const auto letter = static_cast<uint8_t>(each.state);
+    (void)states.append(&letter, 1);
+  }
+  if (states.empty()) return;
+  const size_t mark = wire.open(1);
+  wire.uint(1, worker.pid);
+  wire.uint(2, worker.born >> clock_shift);
+  times.write(wire, 3);
+  cpu.write(wire, 4);
+  queue.write(wire, 5);
+  read.write(wire, 6);
+  wire.bytes(7, states.data(), states.size());
+  wire.close(mark);
+}
+
+void keep_samples_of_undecided() {
+  PodVector<WorkerSample>& samples = *g_samples;
+  size_t kept = 0;
+  for (const WorkerSample& sample : samples) {
+    const bool undecided = std::any_of(g_workers, g_workers + g_count, [&](const auto& worker) {
+      return worker.pid == sample.pid && !worker.left_out && !is_worker(worker);
+    });
+    if (undecided) samples[kept++] = sample;
+  }
+  (void)samples.resize(kept);  // never more
 }
 
 // CPUs that the control group lets this process have at once (cgroup v2, cpu.max), rounded up; 0:
@@ -204,10 +268,11 @@ void workers_sample(uint64_t ticks, bool last) {
     g_next_look_everywhere = ticks + ticks_of(kLookEverywherePeriodNs);
     look_at_all_threads();
   }
+  look_at_names(ticks, last);
   g_next_sample = ticks + ticks_of(kSamplePeriodNs);
   for (size_t i = 0; i < g_count; ++i) {
     KnownWorker& worker = g_workers[i];
-    if (!worker.ended) worker.ended = !sample(worker);
+    if (!worker.ended && !worker.left_out) worker.ended = !sample(worker);
   }
 }
 
@@ -219,33 +284,13 @@ bool encode_workers(ByteBuffer& out, uint32_t clock_shift) {
   WireWriter wire(out);
   wire.uint(2, usable_cpus());
   for (size_t i = 0; i < g_count; ++i) {
-    const KnownWorker& worker = g_workers[i];
-    Differences times, cpu, queue, read;
-    ByteBuffer states;
-    for (const WorkerSample& each : samples) {
-      if (each.pid != worker.pid) continue;
-      times.add(each.ticks >> clock_shift);
-      cpu.add(each.cpu_ns);
-      queue.add(each.queue_ns);
-      read.add(each.read_bytes);
-      const auto letter = static_cast<uint8_t>(each.state);
-      (void)states.append(&letter, 1);
-    }
-    if (states.empty()) continue;
-    const size_t mark = wire.open(1);
-    wire.uint(1, worker.pid);
-    wire.uint(2, worker.born >> clock_shift);
-    times.write(wire, 3);
-    cpu.write(wire, 4);
-    queue.write(wire, 5);
-    read.write(wire, 6);
-    wire.bytes(7, states.data(), states.size());
-    wire.close(mark);
+    if (is_worker(g_workers[i])) encode_worker(wire, g_workers[i], clock_shift);
   }
-  samples.clear();
+  keep_samples_of_undecided();
   size_t left = 0;
   for (size_t i = 0; i < g_count; ++i) {
-    if (!g_workers[i].ended) g_workers[left++] = g_workers[i];
+    const KnownWorker& worker = g_workers[i];
+    if (!worker.ended && !worker.left_out) g_workers[left++] = worker;
   }
   g_count = left;
   return wire.ok();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a PyTorch DataLoader's workers do while a window is open, seen from outside: CPU time, waits
-// for a CPU, waits for the disk. They are known by their name, pt_data_worker, and stay asleep. A
-// worker's view of itself: data_worker.h.
+// for a CPU, waits for the disk. They are known by their name, pt_data_worker, and stay asleep.
+// Where PyTorch gives none (before 2.5), each fork of this process counts. A worker's view of
+// itself: data_worker.h.
 #pragma once
 
 #include <cstdint>

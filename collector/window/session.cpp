@@ -247,8 +247,10 @@ void let_driver_thread_start() {
 // All but what is of the process and not of its session.
 void forget_session(Session& session) {
   const bool tells_optimizers = session.tells_optimizers;  // its observer is in the interpreter
+  const bool names_workers = session.names_workers;        // the child has the same PyTorch
   new (&session) Session;
   session.tells_optimizers = tells_optimizers;
+  session.names_workers = names_workers;
 }
 
 }  // namespace

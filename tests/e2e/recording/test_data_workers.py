@@ -94,6 +94,15 @@ def test_workers_know_when_their_process_started(tmp_path, start, before):
     assert len(workers) == WORKERS and {f["parent_start"] for f in workers} == {main["start"]} != {0}
 
 
+@pytest.mark.parametrize("torch, forks", [("2.5", 0), ("2.4", 1)])
+def test_another_fork_is_no_worker_where_workers_have_names(tmp_path, torch, forks):
+    """Of a process that loads nothing; before 2.5 PyTorch gave workers no name, and each fork counts."""
+    [main], _, _ = run(tmp_path, "fork", LOOKALIKE_TORCH=torch, LOADER_LIBRARY=harness.HAZARDS / "torch_like/libtorch_cpu.so")
+    seen = [r for r in harness.records(main["path"]) if r["kind"] == "worker"]
+    assert len({r["pid"] for r in seen}) == WORKERS + forks
+    assert len(seen) > 5 * WORKERS
+
+
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training that waits for its data. Arguments: how workers are started, the number of workers, of steps, and of processes
 beside them that load nothing. Prints what came out and ends with exit code 3."""
+import ctypes
 import multiprocessing
 import os
 import pathlib
@@ -49,6 +50,8 @@ def idle(ready, done):
 
 
 def main():
+    if os.environ.get("LOADER_LIBRARY"):
+        ctypes.CDLL(os.environ["LOADER_LIBRARY"])  # libtorch_cpu's look-alike
     start, workers, steps, others = sys.argv[1], *map(int, sys.argv[2:5])
     context = multiprocessing.get_context(start)
     done = context.Event()

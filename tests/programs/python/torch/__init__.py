@@ -8,6 +8,7 @@ try:
 except OSError:
     pass  # as there where the library is missing
 
+from . import _C
 from . import optim
 from . import serialization
 from . import utils

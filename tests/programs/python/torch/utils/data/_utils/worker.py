@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker does, and how it is known as one, as in PyTorch."""
+from torch import _C
+
 from .fetch import _MapDatasetFetcher
 
 _worker_info = None
@@ -12,6 +14,8 @@ class WorkerInfo:
 
 def _worker_loop(dataset, indices, results, worker_id, num_workers):
     global _worker_info
+    if hasattr(_C, "_set_thread_name"):
+        _C._set_thread_name("pt_data_worker")
     _worker_info = WorkerInfo(id=worker_id, num_workers=num_workers, dataset=dataset)
     fetcher = _MapDatasetFetcher(dataset)
     while True:
