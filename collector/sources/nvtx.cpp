@@ -96,7 +96,16 @@ const NvtxCallDomain* calls_of(uint64_t domain) {
   return own ? g_calls.load(std::memory_order_acquire) : nullptr;
 }
 
+// XLA pushes its annotations on this domain, or, where no tool gives it one, on the stack that its
+// own profiler reads (tsl/profiler/lib/scoped_annotation.h). It asks once in a process.
+bool leaves_domain_to_xla(std::string_view name) {
+  return name == "TSL" && !activity_on(Activity::nvtx_xla) &&
+         session().config.step.source != StepSource::nvtx;
+}
+
+// 0: the program's ranges of this domain are none of ours.
 uint64_t make_domain(std::string_view name) {
+  if (leaves_domain_to_xla(name)) return 0;
   const auto handle = reinterpret_cast<uint64_t>(keep_nvtx_name(name));
   const NvtxCallDomain* const calls = g_calls.load(std::memory_order_acquire);
   if (calls && name == calls->name) g_call_domain.store(handle, std::memory_order_relaxed);
@@ -478,8 +487,15 @@ int attach_nvtx_extension(const NvtxExtension* extension) {
   return 1;
 }
 
+// Whether anything that NVTX tells is recorded, or may mark steps.
+static bool wants_nvtx() {
+  const StepSource source = session().config.step.source;
+  return activity_on(Activity::nvtx) || activity_on(Activity::nccl) ||
+         source == StepSource::automatic || source == StepSource::nvtx;
+}
+
 int attach_nvtx(const void* (*get_table)(unsigned), const NvtxCallDomain& calls) {
-  if (!get_table || !ensure_configured()) return 0;
+  if (!get_table || !ensure_configured() || !wants_nvtx()) return 0;
   g_calls.store(&calls, std::memory_order_release);
   survive_fork_with_nvtx_names();
   const auto* callbacks =

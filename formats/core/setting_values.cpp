@@ -11,9 +11,9 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step",  "kernel",         "memcpy",  "memset",    "sync",   "api",    "graph",   "nccl",
-    "alloc", "nvtx",           "op",      "op:shapes", "module", "tensor", "samples", "malloc",
-    "nvml",  "samples:native", "sync:gpu"};
+    "step",  "kernel",         "memcpy",   "memset",    "sync",   "api",    "graph",   "nccl",
+    "alloc", "nvtx",           "op",       "op:shapes", "module", "tensor", "samples", "malloc",
+    "nvml",  "samples:native", "sync:gpu", "nvtx:xla"};
 
 constexpr std::string_view kStackNames[kStackKindCount] = {"launch", "sync", "alloc", "nccl"};
 
@@ -115,8 +115,8 @@ bool read_schedule_item(std::string_view item, ScheduleSpec& spec, uint32_t& see
   return refuse_schedule_key(name, " is not a key of a schedule; the keys are", reason);
 }
 
-// `added`, not taken away: shapes want their operators with them, native frames their samples, and
-// CUPTI's records of waits the calls that wait.
+// `added`, not taken away: shapes want their operators with them, native frames their samples,
+// CUPTI's records of waits the calls that wait, and XLA's ranges all others.
 bool find_activity(std::string_view name, bool added, uint32_t& mask) {
   for (size_t i = 0; i < kActivityCount; ++i) {
     if (name == kActivityNames[i]) {
@@ -124,6 +124,7 @@ bool find_activity(std::string_view name, bool added, uint32_t& mask) {
       if (added && mask == bit(Activity::op_shapes)) mask |= bit(Activity::op);
       if (added && mask == bit(Activity::samples_native)) mask |= bit(Activity::samples);
       if (added && mask == bit(Activity::gpu_sync)) mask |= bit(Activity::sync);
+      if (added && mask == bit(Activity::nvtx_xla)) mask |= bit(Activity::nvtx);
       return true;
     }
   }

@@ -58,6 +58,7 @@ enum class Activity : uint8_t {
   nvml,
   samples_native,  // "samples:native"
   gpu_sync,        // "sync:gpu": CUPTI's records of waits and events
+  nvtx_xla,        // "nvtx:xla": XLA's ranges, which its own profiler then goes without
   count
 };
 inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);

@@ -225,7 +225,7 @@ const BadValue kBadValues[] = {
     {"GPUPROF_ACTIVITIES=kernel,tensors",
      "GPUPROF_ACTIVITIES=\"kernel,tensors\": \"tensors\" is not an activity; allowed are step, "
      "kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, op:shapes, module, tensor, "
-     "samples, malloc, nvml, samples:native, sync:gpu, "
+     "samples, malloc, nvml, samples:native, sync:gpu, nvtx:xla, "
      "graph:trace, graph:node, malloc:KIB (1 to 1048576) (a list, or changes to the preset such as "
      "+api,-nvtx)"},
     {"GPUPROF_ACTIVITIES=+api,nvtx",
@@ -287,6 +287,7 @@ TEST(Settings, activities) {
       {"op:shapes", "op,op:shapes"},
       {"samples:native", "samples,samples:native"},
       {"sync:gpu", "sync,sync:gpu"},
+      {"nvtx:xla", "nvtx,nvtx:xla"},
       {"+module,+op:shapes,-op:shapes,-alloc,-tensor",
        "step,kernel,memcpy,memset,sync,api,graph,nccl,nvtx,op,module,samples"},
       {"preset", "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor,samples"},
