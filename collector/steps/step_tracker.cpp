@@ -16,6 +16,9 @@ namespace {
 constexpr uint64_t kBurstGap = 4;
 constexpr size_t kMostBursts = 8;  // who marks like this all the time does so each step
 constexpr uint64_t kLongestCycle = 256;
+// Synchronizations are over after so many of their distances, as any source that falls silent, and
+// after as long as they came. Of fewer than these look_again() decides (boundaries.cpp).
+constexpr uint64_t kSilentSyncs = 20, kFewSyncs = 16;
 
 }  // namespace
 
@@ -92,6 +95,24 @@ bool StepTracker::may_give_way_to(StepSource source) const {
          silent_ == StepSource::automatic && may_drop();
 }
 
+// As long as what was recorded can be dropped, or one more window can follow.
+bool StepTracker::may_follow_syncs(StepSource source) const {
+  return automatic_ && chosen_ == StepSource::sync &&
+         (source == StepSource::graph || source == StepSource::nccl) &&
+         silent_ == StepSource::automatic && may_drop();
+}
+
+void StepTracker::note_sync(uint64_t ticks) {
+  if (syncs_.first == 0) syncs_.first = syncs_.last = ticks;
+  syncs_.gap = ticks > syncs_.last ? ticks - syncs_.last : 0;
+  syncs_.last += syncs_.gap;
+  ++syncs_.count;
+  if (chosen_ != StepSource::sync) return;
+  // What recurs between two of them is a part of a step.
+  candidates_[static_cast<size_t>(StepSource::graph)] = Candidate{};
+  candidates_[static_cast<size_t>(StepSource::nccl)] = Candidate{};
+}
+
 StepTracker::Result StepTracker::mark(const StepMark& mark) {
   if (!wants(mark.source)) return {};
   if (mark.source == StepSource::profiler && chosen_ != StepSource::profiler) {
@@ -118,6 +139,8 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
   }
   if (is_silent(mark.source)) return come_back(mark);
   if (may_give_way_to(mark.source)) return give_way(mark);
+  if (may_follow_syncs(mark.source)) return follow_syncs(mark);
+  if (mark.source == StepSource::sync) note_sync(mark.ticks);
   if (chosen_ == StepSource::automatic || may_follow_time(mark.source)) return candidate_mark(mark);
   if (ends_burst(mark) && !keeps_count_) {
     candidates_[static_cast<size_t>(mark.source)].marks = 0;
@@ -147,10 +170,15 @@ StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
   for (size_t above = 1; above < static_cast<size_t>(mark.source); ++above) {
     if (candidates_[above].fired) return {};
   }
+  if (every_nth) find_every(mark);
+  return choose(mark.source);
+}
+
+// Of a candidate that recurs: the N, and the collective.
+void StepTracker::find_every(const StepMark& mark) {
   if (mark.source == StepSource::nccl && mark.name)
     copy_text(mark.name, spec_.name, sizeof spec_.name);
-  if (every_nth) spec_.every = candidate.period;
-  return choose(mark.source);
+  spec_.every = candidates_[static_cast<size_t>(mark.source)].period;
 }
 
 bool StepTracker::waits_for_optimizers(const StepMark& mark, size_t count) {
@@ -184,9 +212,28 @@ StepTracker::Result StepTracker::give_way(const StepMark& mark) {
   keep(mark.source, mark.ticks);
   if (candidate.count < (keeps_count_ ? 3 : 2)) return {};
   spec_ = wanted_;
-  Result result = choose(mark.source, !keeps_count_);
+  return take_place(mark.source);
+}
+
+StepTracker::Result StepTracker::take_place(StepSource source) {
+  Result result = choose(source, !keeps_count_);
   result.restarts = !keeps_count_;
   return result;
+}
+
+// The synchronizations were none of steps, after all.
+StepTracker::Result StepTracker::follow_syncs(const StepMark& mark) {
+  Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
+  if (!recurs(candidate, mark)) return {};
+  keep(mark.source, mark.ticks);
+  const uint64_t silence = mark.ticks > syncs_.last ? mark.ticks - syncs_.last : 0;
+  const uint64_t came = syncs_.last - syncs_.first;
+  const bool over =
+      syncs_.count > kFewSyncs && silence >= std::max(came, kSilentSyncs * syncs_.gap);
+  if (candidate.count < 3 || !over) return {};
+  spec_ = wanted_;
+  find_every(mark);
+  return take_place(mark.source);
 }
 
 // Whether the mark is the candidate's first, or the one that is waited for.

@@ -13,6 +13,10 @@
 // counting begins anew. Marks in a burst, within milliseconds and then none for much longer, were
 // none either.
 //
+// Synchronizations may be of what comes before the steps, such as XLA's choice of its algorithms:
+// one before each that is tried. A graph or a collective that recurs while none has come for as
+// long as they ever came takes their place. (Of few of them the next rule holds.)
+//
 // A source that `auto` chose may fall silent: a step whose optimizer was seen while it was warmed
 // up, and which is one CUDA graph from then on. Then `auto` looks again: for such a graph, and for
 // the program's own marks. It goes back to an optimizer or an NVTX range that comes again after
@@ -96,7 +100,7 @@ class StepTracker {
   bool wants(StepSource source) const {
     return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source)) ||
            (source == StepSource::profiler && may_bracket()) || is_silent(source) ||
-           may_follow_time(source) || may_give_way_to(source);
+           may_follow_time(source) || may_give_way_to(source) || may_follow_syncs(source);
   }
   // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
   // now on. False: it was named, or is none that others could take the place of.
@@ -154,8 +158,16 @@ class StepTracker {
     return source == StepSource::forward || source == StepSource::nccl ||
            source == StepSource::graph || source == StepSource::sync;
   }
+  // Synchronizations, in ticks: the first one, the newest, and what lay before that.
+  struct Syncs {
+    uint64_t first, last, gap, count;
+  };
   bool may_drop() const { return !held_ || (held_first_ && !keeps_count_); }
   bool may_give_way_to(StepSource source) const;
+  bool may_follow_syncs(StepSource source) const;
+  void note_sync(uint64_t ticks);
+  Result follow_syncs(const StepMark& mark);
+  Result take_place(StepSource source);
   bool waits_for_optimizers(const StepMark& mark, size_t count);
   uint64_t* kept(StepSource source);
   void keep(StepSource source, uint64_t ticks);
@@ -165,6 +177,7 @@ class StepTracker {
   bool may_bracket() const;
   bool may_follow_time(StepSource source) const;
   Result candidate_mark(const StepMark& mark);
+  void find_every(const StepMark& mark);
   bool recurs(Candidate& candidate, const StepMark& mark);
   // `anew`: what was counted before is forgotten.
   Result choose(StepSource source, bool anew = false);
@@ -189,6 +202,7 @@ class StepTracker {
   bool expects_optimizers_ = false, held_first_ = false, keeps_count_ = false;
   uint64_t first_inferred_ = 0;  // ticks of the first mark of such a source
   Run run_{};
+  Syncs syncs_{};
   char likely_name_[sizeof StepSpec::name] = {};  // nvtx: the one that fired first
   uint64_t kept_[kSources][kKept]{};              // boundaries of candidates: the first ones,
   uint64_t waiting_[kInferred][kWaiting]{};       // of those that may have to wait: the newest

@@ -25,6 +25,14 @@ bool is_inferred(const Process& process) {
          source.starts_with("sync:");
 }
 
+bool by_syncs(const Process& process) { return process.step_source.starts_with("sync:"); }
+
+// What takes the place of synchronizations that were none of steps.
+bool by_recurrence(const Process& process) {
+  const std::string_view source = process.step_source;
+  return source.starts_with("nccl:") || source.starts_with("graph:");
+}
+
 bool by_own_marks(const Process& process) {
   const std::string_view source = process.step_source;
   return source == "manual" || source == "optimizer" || source.starts_with("nvtx:");
@@ -55,7 +63,7 @@ size_t leave_out(Trace& trace, bool (*worse)(const Process&), bool (*better)(con
 size_t leave_out_clock_windows(Trace& trace) { return leave_out(trace, by_clock, by_any_steps); }
 
 size_t leave_out_inferred_windows(Trace& trace) {
-  return leave_out(trace, is_inferred, by_own_marks);
+  return leave_out(trace, is_inferred, by_own_marks) + leave_out(trace, by_syncs, by_recurrence);
 }
 
 size_t leave_out_early_windows(Trace& trace) {

@@ -13,7 +13,8 @@ namespace gpuprof::analysis {
 // returns how many there were, without those.
 size_t leave_out_clock_windows(Trace& trace);
 // The same for windows whose steps `auto` inferred (modules, collectives, graphs, synchronizations)
-// beside windows of the program's own marks: batches of a validation before the training.
+// beside windows of the program's own marks: batches of a validation before the training. Also
+// those of synchronizations beside windows of collectives or graphs: what came before the steps.
 size_t leave_out_inferred_windows(Trace& trace);
 // Early windows of processes that came to the window of their schedule: of those that were killed
 // meanwhile. Takes them out; returns how many there were.

@@ -280,6 +280,63 @@ TEST(StepTracker, BurstsAreNoSteps) {
       << "what was before is forgotten";
 }
 
+// XLA waits for the GPU before each algorithm that it tries; its steps are one graph.
+TEST(StepTracker, WhatRecursAfterSynchronizationsTakesTheirPlace) {
+  for (const StepSource source : {StepSource::graph, StepSource::nccl}) {
+    StepTracker tracker = patient_tracker(false);
+    uint64_t now = 2000;
+    for (int i = 0; i < 40; ++i) tracker.mark({StepSource::sync, now += 2000});
+    ASSERT_EQ(described(tracker), "sync:1");
+    const uint64_t last = now;
+    now += 30'000;
+    size_t marks = 0;
+    StepTracker::Result result{};
+    for (; result.count == 0 && marks < 100; ++marks) {
+      result = tracker.mark({source, now += 5000, 7, "ncclAllReduce"});
+    }
+    EXPECT_TRUE(result.chosen_now && result.restarts);
+    EXPECT_GE(now - last, 39u * 2000) << "as long as they came";
+    EXPECT_EQ(result.count, marks) << "its own boundaries, from the first one on";
+    EXPECT_EQ(described(tracker), source == StepSource::graph ? "graph:1" : "nccl:ncclAllReduce:1");
+    EXPECT_EQ(tracker.mark({StepSource::sync, now += 5000}).count, 0u);
+  }
+}
+
+TEST(StepTracker, WhatRecursBetweenSynchronizationsIsAPartOfAStep) {
+  StepTracker tracker = patient_tracker(false);
+  uint64_t now = 2000;
+  for (int i = 0; i < 20; ++i) tracker.mark({StepSource::sync, now += 2000});
+  for (int step = 0; step < 200; ++step) {
+    for (int i = 0; i < 9; ++i) {
+      EXPECT_EQ(tracker.mark({StepSource::graph, now += 100, 7}).count, 0u) << step;
+    }
+    now += 100;
+    EXPECT_EQ(ticks(tracker.mark({StepSource::sync, now})), std::vector<uint64_t>{now});
+  }
+  for (int i = 0; i < 50; ++i) {  // a validation, shorter than the training before it
+    EXPECT_EQ(tracker.mark({StepSource::graph, now += 4000, 7}).count, 0u) << i;
+  }
+  EXPECT_EQ(described(tracker), "sync:1");
+  StepTracker named = tracker_for("sync:1");
+  EXPECT_FALSE(named.wants(StepSource::graph)) << "what is named stands";
+}
+
+TEST(StepTracker, AWindowOfSynchronizationsIsFollowedByOneOfWhatRecurs) {
+  StepTracker tracker = patient_tracker(false);
+  uint64_t now = 2000;
+  for (int i = 0; i < 40; ++i) tracker.mark({StepSource::sync, now += 2000});
+  tracker.keep_count();
+  tracker.hold_source(true, false);
+  EXPECT_FALSE(tracker.wants(StepSource::graph)) << "a window is open";
+  tracker.hold_source(false);
+  now += 100'000;
+  tracker.mark({StepSource::graph, now += 5000, 7});
+  tracker.mark({StepSource::graph, now += 5000, 7});
+  const StepTracker::Result result = tracker.mark({StepSource::graph, now += 5000, 7});
+  EXPECT_TRUE(result.chosen_now && !result.restarts) << "the count goes on";
+  EXPECT_EQ(ticks(result), std::vector<uint64_t>{now});
+}
+
 TEST(StepTracker, AutoWaitsForASourceAboveThatHasFired) {
   StepTracker tracker = tracker_for("auto");
   ASSERT_TRUE(tracker.nvtx_matches("step 0"));

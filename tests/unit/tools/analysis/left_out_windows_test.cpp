@@ -56,6 +56,7 @@ TEST(InferredWindows, AreLeftOutBesideTheProgramsOwnMarks) {
             Sources{"nvtx:step"});
   EXPECT_EQ(left({{1, "forward"}, {2, "optimizer"}, {1, "profiler"}, {1, "auto"}}).size(), 4u);
   EXPECT_EQ(left({{1, "forward"}, {1, "graph:1"}}).size(), 2u) << "neither is the program's own";
+  EXPECT_EQ(left({{1, "sync:1"}, {1, "graph:1"}, {2, "sync:1"}}), (Sources{"graph:1", "sync:1"}));
 }
 
 TEST(ClockWindows, AreLeftOutOfDataWorkers) {
