@@ -114,12 +114,22 @@ uint64_t make_domain(std::string_view name) {
 
 bool recording() { return window_is_open() && activity_on(Activity::nvtx) && !t_state.blocked; }
 
+void count_lost_text(const nvtxEventAttributes_t& attributes) {
+  if (attributes.messageType != NVTX_MESSAGE_TYPE_REGISTERED) return;
+  switch (nvtx_name_loss(attributes.message.registered)) {
+    case NameLoss::none: break;
+    case NameLoss::end: count_loss(Loss::name_cut); break;
+    case NameLoss::whole: count_loss(Loss::string_table_full); break;
+  }
+}
+
 NvtxRange describe(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
   NvtxRange range{};
   range.message = intern_text(text.view());
   range.domain = intern_string(nvtx_domain_name(domain));
   range.domain_handle = domain;
   if (attributes) {
+    count_lost_text(*attributes);
     range.category = attributes->category;
     if (attributes->colorType == NVTX_COLOR_ARGB) range.color = attributes->color;
     // A pointer to what a schema describes (NVTX_PAYLOAD_TYPE_EXT) says nothing after the call.

@@ -27,8 +27,12 @@ class NvtxText {
 };
 
 // Keeps a copy of a registered string's or domain's name for the life of the process. Returns a
-// handle, never null, and the same for the same name.
+// handle, never null, and the same for the same name. All copies take 64 MiB at most: names of over
+// 1,024 bytes are cut once half of that is taken, and names that find no room have none.
 const void* keep_nvtx_name(std::string_view name);
+// What of its name a handle lacks.
+enum class NameLoss { none, end, whole };
+NameLoss nvtx_name_loss(const void* handle);
 // Before the first of them: names outlive the session, so their lock is opened in each child.
 void survive_fork_with_nvtx_names();
 std::string_view nvtx_name(const void* handle);

@@ -229,7 +229,7 @@ void print_losses() {
       {Loss::event_captured,
        "launches that became part of a CUDA graph, which CUDA events time as a whole"},
       {Loss::event_untimed, "launches, copies and sets without CUDA events around them"},
-      {Loss::name_cut, "names longer than 65,535 bytes, which are cut"},
+      {Loss::name_cut, "names longer than 65,535 bytes, or than there was room for, which are cut"},
       {Loss::gpu_unjoined,
        "GPU records of which the launch cannot be told (up to CUDA 13.1, windows after the first "
        "need graphs whose launches the program waits for)"},

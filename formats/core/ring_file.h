@@ -140,7 +140,7 @@ enum class Loss : uint8_t {
   memory_log_full = 16,   // allocations for which the memory log had no room
   heap_table_full = 17,   // sampled allocations whose release will not be seen
   gpu_unjoined = 18,      // GPU records of which the launch cannot be told
-  name_cut = 19,          // names that were longer than StringTable::kMaxText
+  name_cut = 19,          // names longer than StringTable::kMaxText, or than there was room for
   // Where GPU times are from CUDA events:
   event_captured = 20,  // launches that became part of a CUDA graph, which has one time as a whole
   event_untimed = 21    // launches without events: none was free, or the driver refused one

@@ -35,3 +35,10 @@ def test_the_annotations_stay_with_xla(tmp_path, settings):
 def test_who_asks_for_them_has_them(tmp_path, settings):
     assert execute(tmp_path, **settings).out == "nvtx\n"
     assert ranges(tmp_path) == [MODULE] * 2
+
+
+@pytest.mark.parametrize("settings", ({}, {"GPUPROF_ACTIVITIES": "+nvtx:xla"}, {"GPUPROF_MODE": "armed"}))
+def test_texts_that_are_registered_for_ever_take_bounded_memory(tmp_path, settings):
+    """XLA registers texts of up to 65,330 bytes with each program that it compiles."""
+    done = harness.run([PROGRAM, "register", "20000", "20480"], harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", **settings))
+    assert done.code == 0 and done.out.splitlines()[1] == "bounded", done.out
