@@ -37,11 +37,15 @@ constexpr std::string_view kReductions[] = {
     "_all_reduce_kernel",       // PyTorch's CUDASymmetricMemoryOps.cu
     "ShotAllReduceKernel",      // TensorRT-LLM's customAllReduceKernels.cu
     "allreduce_fusion_kernel",  // its allReduceFusionKernels.cu, and FlashInfer's
+    "AllReduceKernelImpl",      // XLA's all_reduce_kernel_lib.cu.h (stream_executor/gpu)
 };
 constexpr std::string_view kExchanges[] = {
     "multimem_all_gather_kernel",  // PyTorch's CUDASymmetricMemoryOps.cu
     "userbuffers_",                // Transformer Engine's userbuffers.cu
     "nvshmem",                     // NVSHMEM's own
+    "RaggedAllToAllKernel",        // XLA's ragged_all_to_all_kernel_lib.cu.h,
+    "RaggedAllToAllDeviceKernel",  // ragged_all_to_all_device_kernel_lib.cu.h
+    "MultiGpuBarrier",             // and multi_gpu_barrier_kernel.cu.h
 };
 // DeepEP's intranode.cu, internode.cu and internode_ll.cu, plain and mangled; its layout.cu
 // computes.

@@ -30,6 +30,14 @@ TEST(NamesCommunication, KernelsThatExchangeWithoutNccl) {
         "void tensorrt_llm::kernels::oneShotAllReduceKernel<float, 2>(AllReduceParams)",
         "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<1>()",
         "void userbuffers_fp16_sum_inplace_gpu_rw_ag<8>(int, int)",
+        "void stream_executor::gpu::AllReduceKernelImpl<__nv_bfloat16, (xla::ReductionKind)0, "
+        "(stream_executor::gpu::AllReduceStrategy)0, (stream_executor::gpu::PlatformType)1>()",
+        "_ZN15stream_executor3gpu19AllReduceKernelImplIfLN3xla13ReductionKindE0EEEvv",
+        "void stream_executor::gpu::RaggedAllToAllKernelImpl<4l>(void const*)",
+        "_ZN15stream_executor3gpu30RaggedAllToAllDeviceKernelImplILl16EEEv11ncclDevComm",
+        "void "
+        "stream_executor::gpu::MultiGpuBarrierKernelImpl<(stream_executor::gpu::PlatformType)1>()",
+        "_ZN15stream_executor3gpu33MultiGpuBarrierWithNcclKernelImplEv",
         "void deep_ep::intranode::combine<__nv_bfloat16, 8, 768, 4096>(float*)",
         "_ZN7deep_ep12internode_ll8dispatchILb1EEEvPv"}) {
     EXPECT_TRUE(names_communication(name)) << name;
@@ -38,7 +46,8 @@ TEST(NamesCommunication, KernelsThatExchangeWithoutNccl) {
 
 TEST(NamesCommunication, OthersCompute) {
   for (const std::string_view name :
-       {"ampere_sgemm_128x64_tn", "void at::native::reduce_kernel<512, 1>(at::native::ReduceOp)",
+       {"ampere_sgemm_128x64_tn", "input_reduce_fusion_3",
+        "void at::native::reduce_kernel<512, 1>(at::native::ReduceOp)",
         "_Z9my_kernelP11ncclDevComm", "my_ncclLikeKernel(float*)",
         "void deep_ep::layout::get_dispatch_layout<256>(long const*)", "void", "_Z", ""}) {
     EXPECT_FALSE(names_communication(name)) << name;
