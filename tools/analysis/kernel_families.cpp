@@ -76,6 +76,36 @@ bool contains_any(std::string_view name, const Marks& marks) {
                      [name](std::string_view mark) { return name.find(mark) != name.npos; });
 }
 
+// "convert" is no convolution.
+bool has_mark(std::string_view name, std::string_view mark) {
+  for (size_t at = name.find(mark); at != name.npos; at = name.find(mark, at + 1)) {
+    if (mark != "conv" || !name.substr(at).starts_with("convert")) return true;
+  }
+  return false;
+}
+
+// XLA's loops over all elements, of one operation or of several.
+bool is_loop_of_xla(std::string_view name) {
+  return name.starts_with("wrapped_") ||
+         (name.starts_with("loop_") && name.find("fusion") != name.npos);
+}
+
+bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
+
+// An instruction's shape as libraries write it, between its types and what is made of it:
+// "s16816gemm", "h884cudnn". The number of a fusion stands alone.
+bool names_instruction(std::string_view name) {
+  for (const std::string_view shape : {"16816", "1688", "884"}) {
+    for (size_t at = name.find(shape); at != name.npos; at = name.find(shape, at + 1)) {
+      const size_t end = at + shape.size();
+      if (at > 0 && is_letter(name[at - 1]) && end < name.size() && is_letter(name[end])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool uses_tensor_cores(std::string_view name) {
@@ -83,9 +113,6 @@ bool uses_tensor_cores(std::string_view name) {
   // and of types that nothing else multiplies in a library's product.
   static constexpr std::string_view kMarks[] = {"tensorop",
                                                 "TensorOp",
-                                                "16816",
-                                                "1688",
-                                                "884",
                                                 "hmma",
                                                 "imma",
                                                 "wgmma",
@@ -106,7 +133,7 @@ bool uses_tensor_cores(std::string_view name) {
                                                 "fmha_cutlassB_bf16"};
   static constexpr std::string_view kTypesOfXmma[] = {"bf16bf16", "f16f16", "e4m3", "e5m2", "i8i8"};
   if (multiplies_without_tensor_cores(name)) return false;
-  if (contains_any(name, kMarks)) return true;
+  if (contains_any(name, kMarks) || names_instruction(name)) return true;
   return name.find("xmma") != name.npos && contains_any(name, kTypesOfXmma);
 }
 
@@ -120,9 +147,9 @@ bool multiplies_without_tensor_cores(std::string_view name) {
 std::string_view kernel_family(std::string_view name) {
   if (names_communication(name)) return "communication";
   for (const Mark& mark : kFamilies) {
-    if (name.find(mark.text) != std::string_view::npos) return mark.family;
+    if (has_mark(name, mark.text)) return mark.family;
   }
-  return "other";
+  return is_loop_of_xla(name) ? "elementwise" : "other";
 }
 
 }  // namespace gpuprof::analysis
