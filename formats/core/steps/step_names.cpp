@@ -33,8 +33,19 @@ std::string_view base_name(std::string_view message) {
   return slice(message, 0, end);
 }
 
+std::string_view xla_module(std::string_view message) {
+  constexpr std::string_view kTitle = "XlaModule:#", kModule = "hlo_module=";
+  if (slice(message, 0, kTitle.size()) != kTitle) return {};
+  const size_t at = message.rfind(kModule);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = slice(message, at + kModule.size());
+  return slice(rest, 0, rest.find_first_of(",#"));
+}
+
 bool step_name_matches(std::string_view message, std::string_view name) {
-  return message == name || base_name(message) == name;
+  if (message == name || base_name(message) == name) return true;
+  const std::string_view module = xla_module(message);
+  return !module.empty() && module == name;
 }
 
 std::string_view likely_step_name(std::string_view message) {

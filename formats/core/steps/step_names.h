@@ -10,7 +10,12 @@ namespace gpuprof {
 // Without the number at its end, and one of " #_:" before that: "step 12" -> "step".
 std::string_view base_name(std::string_view message);
 
-// `message` is NAME, or NAME, one of " #_:" or nothing, and digits.
+// NAME of the title that XLA gives an execution of a module,
+// "XlaModule:#prefix=...,hlo_module=NAME,program_id=12#"; empty: it is no such title.
+std::string_view xla_module(std::string_view message);
+
+// `message` is NAME, or NAME, one of " #_:" or nothing, and digits, or the title of XLA's module
+// NAME.
 bool step_name_matches(std::string_view message, std::string_view name);
 
 // The base name, where it is one that training loops give their steps, in any case; else empty.

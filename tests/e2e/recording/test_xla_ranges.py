@@ -42,3 +42,11 @@ def test_texts_that_are_registered_for_ever_take_bounded_memory(tmp_path, settin
     """XLA registers texts of up to 65,330 bytes with each program that it compiles."""
     done = harness.run([PROGRAM, "register", "20000", "20480"], harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", **settings))
     assert done.code == 0 and done.out.splitlines()[1] == "bounded", done.out
+
+
+def test_the_executions_of_a_module_are_steps(tmp_path):
+    """A step that is named takes the domain for itself."""
+    assert execute(tmp_path, steps=8, GPUPROF_STEP="nvtx:jit_train_step").out == "nvtx\n"
+    dump, = harness.dumps(tmp_path)
+    steps = [r for r in harness.of_kind(harness.records(dump), "step") if r["in_window"]]
+    assert len(steps) == 2 and ranges(tmp_path) == [MODULE] * 2

@@ -24,6 +24,22 @@ TEST(StepNames, NameAloneOrWithANumber) {
   EXPECT_TRUE(step_name_matches("epoch 2", "epoch 2")) << "the whole text, digits and all";
 }
 
+TEST(StepNames, AModuleOfXlaByItsName) {
+  for (const char* message :
+       {"XlaModule:#prefix=jit(train_step)/jit(main),hlo_module=jit_train_step,program_id=12#",
+        "XlaModule:#hlo_module=jit_train_step#",
+        "XlaModule:#hlo_module=jit_train_step,program_id=7#"}) {
+    EXPECT_TRUE(step_name_matches(message, "jit_train_step")) << message;
+    EXPECT_FALSE(step_name_matches(message, "train_step")) << message;
+    EXPECT_FALSE(step_name_matches(message, "jit_train")) << message;
+  }
+  for (const char* message : {"Thunk:#hlo_op=jit_train_step#", "hlo_module=jit_train_step",
+                              "XlaModule:#", "XlaModule:#hlo_module=#"}) {
+    EXPECT_FALSE(step_name_matches(message, "jit_train_step")) << message;
+    EXPECT_TRUE(xla_module(message).empty()) << message;
+  }
+}
+
 TEST(StepTracker, ANamedSourceThatMarksEndsBeginsAtProcessStart) {
   for (const char* source : {"manual", "optimizer", "nccl:ncclAllReduce:1", "kernel:adam:1",
                              "graph:1", "sync:1", "time:10"}) {
