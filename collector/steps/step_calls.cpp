@@ -10,6 +10,7 @@
 #include "collector/record/session.h"
 #include "collector/steps/kernel_steps.h"
 #include "collector/steps/period_steps.h"
+#include "formats/core/steps/step_names.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {
@@ -66,9 +67,18 @@ void find_step_calls() {
   for (size_t api = 0; api < api_count(); ++api) g_step_source[api] = source_of(api_rows()[api]);
 }
 
+// Most ranges are no steps: told by their text alone, which the lock that all marks take is not
+// for. Names that `auto` has met are likely ones.
+static bool may_be_step(std::string_view message) {
+  const StepSpec& wanted = session().config.step;
+  if (wanted.source == StepSource::nvtx) return step_name_matches(message, wanted.name);
+  return !likely_step_name(message).empty();
+}
+
 void step_nvtx(std::string_view message, uint64_t ticks, bool (*is_thread)(const char* name)) {
   Session& s = session();
   if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
+  if (!may_be_step(message)) return;
   const ErrnoGuard keep_errno;
   {
     const StepLock guard;

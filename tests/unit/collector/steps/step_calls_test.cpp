@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which launches and which collectives a step source counts.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "collector/record/collector.h"
 #include "collector/record/communicators.h"
 #include "collector/record/names.h"
+#include "collector/record/session.h"
 #include "collector/steps/kernel_steps.h"
 
 namespace gpuprof {
@@ -86,6 +88,22 @@ TEST(LargestCommunicator, IsTheOneOfMostRanks) {
   EXPECT_FALSE(is_largest_communicator(&tensor));
   forget_communicator(&pipeline);
   forget_communicator(&tensor);
+}
+
+// The lock is this thread's already: who takes it stands still, and the alarm ends the test.
+TEST(NvtxSteps, RangesThatAreNoStepsTakeNoLock) {
+  Session& s = session();
+  ASSERT_TRUE(ensure_configured());
+  s.nvtx_steps.store(true);
+  const auto any_thread = [](const char*) { return true; };
+  ::alarm(20);
+  {
+    const LockGuard guard(s.step_lock);
+    for (const char* message : {"Thunk:#hlo_op=fusion.3#", "forward", "", "stepping"}) {
+      step_nvtx(message, 1000, any_thread);
+    }
+  }
+  ::alarm(0);
 }
 
 }  // namespace
