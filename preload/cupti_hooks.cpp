@@ -20,7 +20,10 @@ GPUPROF_CUPTI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc 
   if (!GPUPROF_FOLLOWED()) return GPUPROF_REAL(cuptiSubscribe)(handle, callback, user);
   GPUPROF_TAKES();
   const auto through = gpuprof::host_subscribes(callback, user, nullptr);
-  const CUptiResult result = GPUPROF_REAL(cuptiSubscribe)(handle, through, user);
+  CUptiResult result = GPUPROF_REAL(cuptiSubscribe)(handle, through, user);
+  if (gpuprof::cupti_makes_room(result)) {
+    result = GPUPROF_REAL(cuptiSubscribe)(handle, through, user);
+  }
   if (result == CUPTI_SUCCESS) gpuprof::host_has_subscribed(*handle);
   gpuprof::host_was_answered(result);
   return result;
@@ -36,6 +39,9 @@ __attribute__((always_inline)) static inline CUptiResult join(CUpti_SubscriberHa
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && in_its_way) {
     GPUPROF_TAKES();
     result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, callback, user, params);
+    if (gpuprof::cupti_makes_room(result)) {
+      result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, callback, user, params);
+    }
   }
   if (result == CUPTI_SUCCESS) gpuprof::host_has_joined(*handle, params->subscriberName);
   return result;
@@ -48,7 +54,10 @@ GPUPROF_CUPTI cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFu
   GPUPROF_TAKES();
   const auto through =
       gpuprof::host_subscribes(callback, user, params ? params->subscriberName : nullptr);
-  const CUptiResult result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, through, user, params);
+  CUptiResult result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, through, user, params);
+  if (gpuprof::cupti_makes_room(result)) {
+    result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, through, user, params);
+  }
   if (result == CUPTI_SUCCESS) gpuprof::host_has_subscribed(*handle);
   gpuprof::host_was_answered(result);
   return result;

@@ -22,6 +22,8 @@ namespace {
 
 constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kWaitForDrainNs = 3000 * kMs;
+// Who is refused may go without CUPTI for good, as XLA does (its cupti_error_manager.cc).
+constexpr uint64_t kWaitAfterRefusalNs = 10000 * kMs;
 // After its last call the program may be between two of them; after it switched its last kind off
 // it still has to ask for its records.
 constexpr uint64_t kHoldOffNs = 300 * kMs;
@@ -157,6 +159,19 @@ void host_was_answered(CUptiResult result) {
              result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     cupti_refused_host(static_cast<int>(result));
   }
+}
+
+bool cupti_makes_room(CUptiResult refusal) {
+  if (refusal != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || !session_is_live()) return false;
+  // Else it has been given up meanwhile, or it is another tool that has it.
+  const bool ours = cupti_is_attaching() || cupti_is_attached();
+  if (!ours && !g_host.was_in_vain.load()) return false;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  drain_request(DrainCommand::yield);
+  const bool done = drain_wait_for(DrainCommand::yield, kWaitAfterRefusalNs);
+  g_host.was_in_vain.store(!done);
+  return done;
 }
 
 bool host_has_used_v1() { return g_host.used_v1.load() || g_host.subscription.load(); }

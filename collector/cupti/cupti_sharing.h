@@ -27,6 +27,10 @@ class HostTakesCupti {
   HostTakesCupti& operator=(const HostTakesCupti&) = delete;
 };
 
+// The program's subscriber was refused so, within a HostTakesCupti. Where it was for ours, that is
+// waited for once more, 10 s at most. True: it has been given up, CUPTI is to be asked again.
+bool cupti_makes_room(CUptiResult refusal);
+
 // A subscriber that allows others beside it (CUPTI 13.3). It is no user of what is shared: nothing
 // is given up for it, unless we hold CUPTI by functions that exclude it.
 bool host_wants_several(const CUpti_SubscriberParams* params);

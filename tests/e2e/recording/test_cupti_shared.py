@@ -98,6 +98,31 @@ def test_a_profiler_that_starts_waits_once_for_a_disk_that_hangs(tmp_path):
     assert done.code == -9 and float(done.out) < 5, (done.out, done.err)
 
 
+# XLA's profiler subscribes once, and goes without CUPTI for good where it is refused.
+SUBSCRIBES = """
+import ctypes, os, gpu
+for name in ("libcuda.so.1", "libcupti.so.13"):
+    ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+for _ in range(8):
+    gpu.work()
+handle = ctypes.c_void_p()
+on_call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p)(lambda *_: None)
+print(ctypes.CDLL(None).cuptiSubscribe(ctypes.byref(handle), on_call, None), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("disk_ms, answer", ((1500, 0), (60_000, 39)))
+def test_a_profiler_that_is_refused_waits_for_the_dump_that_is_written(disk_ms, answer, tmp_path):
+    """CUPTI is given back after the dump; a disk that hangs for good is not waited for."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path, SLOW_DISK_MS=disk_ms, GPUPROF_STEP="sync:1",
+                            PYTHONPATH=harness.SOURCE / "tests/programs/python",
+                            GPUPROF_SCHEDULE="skip_first=1,wait=0,warmup=1,active=2,repeat=1")
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    done = harness.run([sys.executable, "-c", SUBSCRIBES], env)
+    assert done.code == -9 and int(done.out) == answer, done.err
+
+
 def test_graphs_when_cupti_comes_back_within_the_window(tmp_path):
     """They are timed as they were before the program took it."""
     _, comparison, _ = profile(tmp_path, "activity", "during", "graph", **LONG_WINDOW)
