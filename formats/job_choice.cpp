@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "formats/core/early_window.h"
@@ -194,30 +195,56 @@ void keep_only(Trace& trace, const std::vector<const Attempt*>& chosen) {
   trace.processes = std::move(left);
 }
 
-// The same window of the same process, once more.
+bool is_same_window(const Process& a, const Process& b) {
+  return a.path != b.path && a.window_begin == b.window_begin &&
+         a.header.process_start_ticks() == b.header.process_start_ticks();
+}
+
+// How much of its window a file holds.
+std::tuple<bool, size_t, size_t> fullness(const Process& process) {
+  return {process.completeness == Completeness::complete, process.events.size(),
+          process.steps.size()};
+}
+
+// The same window of the same process, once more: the file that holds most of it counts.
 void drop_copies(Trace& trace) {
-  std::map<std::pair<ProcessKey, uint32_t>, const Process*> seen;
-  std::vector<std::string> copies;
-  const auto is_copy = [&](const Process& process) {
-    if (process.source != Source::dump || process.is_data_worker() || !process.has_header) {
-      return false;
+  std::map<std::pair<ProcessKey, uint32_t>, std::vector<size_t>> seen;
+  std::vector<size_t> copy_of(trace.processes.size());
+  for (size_t i = 0; i < trace.processes.size(); ++i) {
+    const Process& process = trace.processes[i];
+    copy_of[i] = i;
+    if (process.source != Source::dump || process.is_data_worker() || !process.has_header) continue;
+    std::vector<size_t>& fullest = seen[{key_of(process), process.header.window()}];
+    const auto same = std::find_if(fullest.begin(), fullest.end(), [&](size_t other) {
+      return is_same_window(process, trace.processes[other]);
+    });
+    if (same == fullest.end()) {
+      fullest.push_back(i);
+    } else if (fullness(process) > fullness(trace.processes[*same])) {
+      copy_of[*same] = i;
+      *same = i;
+    } else {
+      copy_of[i] = *same;
     }
-    const auto [at, fresh] = seen.try_emplace({key_of(process), process.header.window()}, &process);
-    const Process& first = *at->second;
-    const bool same = !fresh && first.path != process.path &&
-                      first.window_begin == process.window_begin &&
-                      first.header.process_start_ticks() == process.header.process_start_ticks();
-    if (same) copies.push_back(fmt::format("{} is a copy of {}", process.path, first.path));
-    return same;
-  };
-  std::vector<bool> drop;
-  for (const Process& process : trace.processes) drop.push_back(is_copy(process));
+  }
+  std::vector<std::string> notes;
   std::vector<Process> left;
-  for (size_t i = 0; i < drop.size(); ++i) {
-    if (!drop[i]) left.push_back(std::move(trace.processes[i]));
+  for (size_t i = 0; i < copy_of.size(); ++i) {
+    if (copy_of[i] == i) continue;
+    size_t kept = copy_of[i];
+    while (copy_of[kept] != kept) kept = copy_of[kept];
+    const Process& copy = trace.processes[i];
+    const Process& whole = trace.processes[kept];
+    const bool less = fullness(copy) < fullness(whole);
+    notes.push_back(fmt::format("{} is a {}copy of {}; {}", copy.path, less ? "less complete " : "",
+                                whole.path, less ? "only the other counts" : "it counts once"));
+  }
+  for (size_t i = 0; i < copy_of.size(); ++i) {
+    if (copy_of[i] == i) left.push_back(std::move(trace.processes[i]));
   }
   trace.processes = std::move(left);
-  for (std::string& copy : copies) trace.notes.push_back(std::move(copy) + "; it counts once");
+  trace.notes.insert(trace.notes.end(), std::make_move_iterator(notes.begin()),
+                     std::make_move_iterator(notes.end()));
 }
 
 void note_missing(Trace& trace, const Attempt& attempt) {

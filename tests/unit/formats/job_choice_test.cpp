@@ -215,6 +215,16 @@ TEST_F(JobChoiceTest, CountsACopyOnce) {
   EXPECT_NE(notes(input).find("is a copy of"), std::string::npos) << notes(input);
 }
 
+TEST_F(JobChoiceTest, KeepsTheCompleteOneOfTwoCopies) {
+  const Dump whole{.rank = 0}, cut{.rank = 0, .whole = false};
+  for (const auto& files : {std::vector{cut, whole}, {whole, cut}, {cut, whole, cut}}) {
+    const Input input = read(files, 1);
+    ASSERT_EQ(input.trace.processes.size(), 1u);
+    EXPECT_EQ(input.trace.processes[0].completeness, Completeness::complete);
+    EXPECT_NE(notes(input).find("is a less complete copy of"), std::string::npos) << notes(input);
+  }
+}
+
 TEST_F(JobChoiceTest, NamesLateRanks) {
   const Input input = read({{.rank = 0}, {.rank = 1}, {.rank = 2, .first_step = 13}}, 3);
   EXPECT_EQ(notes(input),
