@@ -199,9 +199,19 @@ Json budget_json(const Process& process) {
           {"cost_until_mono_ns", known ? Json(process.monotonic(budget.until)) : Json(nullptr)}};
 }
 
+// Null: not known.
+Json own_cost_json(const Process& process) {
+  if (!own_cost_known(process)) return nullptr;
+  const OwnCost cost = own_cost(process);
+  return {{"hooks_ns", cost.hooks_ns},
+          {"drain_cpu_ns", cost.drain_ns},
+          {"samples_cpu_ns", process.summary.samples_cpu_ns()},
+          {"cupti_ns", cost.cupti_ns},
+          {"percent", cost.percent}};
+}
+
 Json describe_summary(const Trace& trace, const Process& process) {
   const std::span<const Step> steps = process.window_steps();
-  const OwnCost cost = own_cost(process);
   Json step_json = {{"count", steps.size()}, {"log", process.steps.size()}};
   if (!steps.empty()) {
     step_json["first"] = steps.front().step;
@@ -238,12 +248,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
               {"cupti_api", process.summary.cupti_api()},
               {"slowdown", slowdown_json(process)},
               {"budget", budget_json(process)},
-              {"own_cost",
-               {{"hooks_ns", cost.hooks_ns},
-                {"drain_cpu_ns", cost.drain_ns},
-                {"samples_cpu_ns", process.summary.samples_cpu_ns()},
-                {"cupti_ns", cost.cupti_ns},
-                {"percent", cost.percent}}}};
+              {"own_cost", own_cost_json(process)}};
   if (!losses_known(process)) out.erase("losses");
   return out;
 }

@@ -307,7 +307,7 @@ void print_text(const Trace& trace, const Process& process) {
   }
   print_live_memory(trace, process);
   print_row("lost", losses_text(process.losses, losses_known(process)));
-  if (process.has_summary && !process.recovered) {
+  if (own_cost_known(process)) {
     const OwnCost cost = own_cost(process);
     print_row(
         "own cost",
