@@ -25,8 +25,7 @@ struct Totals {
   std::array<uint64_t, kLossKinds> losses{};
   bool losses_known = true;  // of all processes
   std::set<int32_t> ranks;   // known ones
-  bool any_step = false;
-  uint64_t first_step = 0, last_step = 0;
+  std::set<uint64_t> steps;  // of windows
 };
 
 Totals total(const Trace& trace) {
@@ -36,12 +35,7 @@ Totals total(const Trace& trace) {
     for (size_t i = 0; i < kLossKinds; ++i) out.losses[i] += process.losses[i];
     out.losses_known = out.losses_known && losses_known(process);
     if (process.has_header && process.header.rank() >= 0) out.ranks.insert(process.header.rank());
-    const std::span<const Step> steps = process.window_steps();
-    if (steps.empty()) continue;
-    out.first_step =
-        out.any_step ? std::min(out.first_step, steps.front().step) : steps.front().step;
-    out.last_step = std::max(out.last_step, steps.back().step);
-    out.any_step = true;
+    for (const Step& step : process.window_steps()) out.steps.insert(out.steps.end(), step.step);
   }
   return out;
 }
@@ -60,10 +54,10 @@ void print_json(const Trace& trace) {
     file.update(describe_summary(trace, process));
     out["files"].push_back(std::move(file));
   }
-  out["steps"] = {{"count", totals.any_step ? totals.last_step - totals.first_step + 1 : 0}};
-  if (totals.any_step) {
-    out["steps"]["first"] = totals.first_step;
-    out["steps"]["last"] = totals.last_step;
+  out["steps"] = {{"count", totals.steps.size()}};
+  if (!totals.steps.empty()) {
+    out["steps"]["first"] = *totals.steps.begin();
+    out["steps"]["last"] = *totals.steps.rbegin();
   }
   out["event_count"] = sum(totals.events);
   out["events"] = counts_json(totals.events);
