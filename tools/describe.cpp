@@ -249,7 +249,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
               {"slowdown", slowdown_json(process)},
               {"budget", budget_json(process)},
               {"own_cost", own_cost_json(process)}};
-  if (!losses_known(process)) out.erase("losses");
+  if (!losses_known(trace, process)) out.erase("losses");
   return out;
 }
 
@@ -366,9 +366,27 @@ bool own_cost_known(const Process& process) {
          !process.recovered;
 }
 
-bool losses_known(const Process& process) {
+// Nothing else counts them: who counts as a window ends was killed before.
+uint64_t calls_without_work(const Trace& trace, const Process& process) {
+  if (!process.recovered || !process.gpu_times_missing.empty()) return 0;
+  const EventTable& events = process.events;
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < events.size(); ++i) {
+    if (events.correlation_of(i) == 0 || events.partner_of(i) != EventIndex::none) continue;
+    const Shape& shape = trace.shapes[events.shape_of(i)];
+    const bool works =
+        shape.kind == Kind::launch || shape.kind == Kind::copy || shape.kind == Kind::set;
+    if (!works || shape.result != 0 || (shape.flags & kFlagCaptured)) continue;
+    count += !std::binary_search(process.shadowed.begin(), process.shadowed.end(),
+                                 static_cast<EventIndex>(i));
+  }
+  return count;
+}
+
+bool losses_known(const Trace& trace, const Process& process) {
   return process.source == Source::dump &&
-         (process.completeness == Completeness::complete || process.recovered);
+         (process.recovered ? calls_without_work(trace, process) == 0
+                            : process.completeness == Completeness::complete);
 }
 
 }  // namespace gpuprof

@@ -66,9 +66,11 @@ struct OwnCost {
 OwnCost own_cost(const Process& process);
 // Of dumps that are whole: the summary, which comes last, says it.
 bool own_cost_known(const Process& process);
-// Of what is missing in dumps that are whole, or read from a ring; other tools' traces tell
-// nothing.
-bool losses_known(const Process& process);
+// Of what is missing in dumps that are whole, or read from a ring that has the GPU work of all
+// calls; other tools' traces tell nothing.
+bool losses_known(const Trace& trace, const Process& process);
+// Of what is read from a ring: calls that start GPU work, of which CUPTI had not delivered any.
+uint64_t calls_without_work(const Trace& trace, const Process& process);
 
 // What GPUPROF_BUDGET allowed and left out, and what recording cost then. Of a process that has
 // one.

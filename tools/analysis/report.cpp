@@ -287,7 +287,7 @@ void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps
   }
   const Process& process = *timeline.process;
   for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += process.losses[i];
-  report.losses_known = report.losses_known && losses_known(process);
+  report.losses_known = report.losses_known && losses_known(*timeline.trace, process);
   for (const Activity activity : kGpuWorkActivities) {
     const std::string name = activity_name(activity);
     if (!is_left_out(process, activity) || report.unrecorded.find(name) != std::string::npos) {

@@ -24,6 +24,7 @@ struct Totals {
   std::map<Kind, uint64_t> events;
   std::array<uint64_t, kLossKinds> losses{};
   bool losses_known = true;  // of all processes
+  uint64_t calls_without_work = 0;
   std::set<int32_t> ranks;   // known ones
   std::set<uint64_t> steps;  // of windows
 };
@@ -33,7 +34,8 @@ Totals total(const Trace& trace) {
   for (const Process& process : trace.processes) {
     for (const auto& [kind, count] : count_events(trace, process)) out.events[kind] += count;
     for (size_t i = 0; i < kLossKinds; ++i) out.losses[i] += process.losses[i];
-    out.losses_known = out.losses_known && losses_known(process);
+    out.losses_known = out.losses_known && losses_known(trace, process);
+    out.calls_without_work += calls_without_work(trace, process);
     if (process.has_header && process.header.rank() >= 0) out.ranks.insert(process.header.rank());
     for (const Step& step : process.window_steps()) out.steps.insert(out.steps.end(), step.step);
   }
@@ -85,16 +87,20 @@ std::string counts_text(const std::map<Kind, uint64_t>& counts) {
   return out;
 }
 
-// `known`: there are no others.
-std::string losses_text(const std::array<uint64_t, kLossKinds>& losses, bool known) {
+// `known`: there are no others. `without_work`: calls of killed processes.
+std::string losses_text(const std::array<uint64_t, kLossKinds>& losses, bool known,
+                        uint64_t without_work) {
   std::string out;
   for (size_t i = 0; i < losses.size(); ++i) {
     if (losses[i] == 0) continue;
     out +=
         fmt::format("{}{} {}", out.empty() ? "" : ", ", loss_name(static_cast<Loss>(i)), losses[i]);
   }
-  if (out.empty()) return known ? "nothing" : "not known";
-  return known ? out : out + ", and what is not known";
+  if (known) return out.empty() ? "nothing" : out;
+  out += out.empty() ? "not known" : ", and what is not known";
+  if (without_work == 0) return out;
+  return out + fmt::format(": GPU work of {} call{} had not come from CUPTI", without_work,
+                           without_work == 1 ? "" : "s");
 }
 
 // CUDA's numbering: 13020 is 13.2.
@@ -300,7 +306,8 @@ void print_text(const Trace& trace, const Process& process) {
     print_row("native frames", "none: " + header.native_samples_note());
   }
   print_live_memory(trace, process);
-  print_row("lost", losses_text(process.losses, losses_known(process)));
+  print_row("lost", losses_text(process.losses, losses_known(trace, process),
+                                calls_without_work(trace, process)));
   if (own_cost_known(process)) {
     const OwnCost cost = own_cost(process);
     print_row(
@@ -325,7 +332,7 @@ void print_totals(const Trace& trace) {
   const Totals totals = total(trace);
   put_line("{} dumps, {} known ranks", trace.processes.size(), totals.ranks.size());
   print_row("events", counts_text(totals.events));
-  print_row("lost", losses_text(totals.losses, totals.losses_known));
+  print_row("lost", losses_text(totals.losses, totals.losses_known, totals.calls_without_work));
   const std::string clocks = analysis::describe_clocks(analysis::clocks_of(trace));
   if (!clocks.empty()) print_row("clocks", clocks);
 }

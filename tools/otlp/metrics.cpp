@@ -181,7 +181,7 @@ void add_window(const Exported& source, Metrics& out) {
   add_steps(sum_up({&source, 1}), place, out);
   add_left_out({&source, 1}, place, out);
   if (own_cost_known(process)) out.gauge(kOwnCost, place, own_cost(process).percent / 100);
-  if (losses_known(process)) add_losses(process.losses, place, out);
+  if (losses_known(*source.trace, process)) add_losses(process.losses, place, out);
 }
 
 // What the report says of all of them.

@@ -104,11 +104,13 @@ void put_run(Row<P>& row, const Exported& source) {
   row.text(P::gpu_times_missing, process.gpu_times_missing);
 }
 
-void put_cost(Row<P>& row, const Process& process) {
+void put_cost(Row<P>& row, const Exported& source) {
+  const Process& process = *source.process;
   row.put(P::events, process.events.size());
   const uint64_t lost = std::accumulate(process.losses.begin(), process.losses.end(), uint64_t{0});
-  row.put_if(losses_known(process), P::lost, lost);
-  row.text(P::losses, losses_known(process) ? dump_json(losses_json(process.losses)) : "");
+  const bool counted = losses_known(*source.trace, process);
+  row.put_if(counted, P::lost, lost);
+  row.text(P::losses, counted ? dump_json(losses_json(process.losses)) : "");
   const bool known = own_cost_known(process);
   const OwnCost cost = own_cost(process);
   row.real_if(known, P::own_cost_pct, cost.percent);
@@ -239,7 +241,7 @@ void add_processes(std::span<const Exported> sources, TableFile& file) {
     file.add<P>([&](Row<P>& row) {
       put_header(row, source);
       put_run(row, source);
-      put_cost(row, *source.process);
+      put_cost(row, source);
       put_budget(row, *source.process);
       put_clock(row, *source.process, clocks);
     });
