@@ -124,9 +124,18 @@ Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice
   return input;
 }
 
-Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
+Input load_windows(const std::vector<std::string>& paths, const JobChoice& choice) {
   Input input = load_inputs(paths, choice);
-  analysis::leave_out_early_windows(input.trace);
+  if (const size_t count = analysis::leave_out_early_windows(input.trace)) {
+    print_note(
+        fmt::format("left out {}: the window of the schedule was recorded too",
+                    count == 1 ? "an early window" : fmt::format("{} early windows", count)));
+  }
+  return input;
+}
+
+Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
+  Input input = load_windows(paths, choice);
   const auto say = [](size_t count, const char* of) {
     if (count == 0) return;
     print_note(fmt::format("left out {} of {}: the program's own steps were recorded too",

@@ -16,8 +16,11 @@ namespace gpuprof {
 // Reads all inputs into one trace, showing progress. What is wrong with inputs of which something
 // could be read is said on standard error, a line for each file. Throws Failure when nothing could.
 Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice = {});
-// The same, for figures of steps: without windows that go by the clock beside others of the process
-// (analysis/left_out_windows.h). A line on standard error says so.
+// The same, without early windows of processes that came to the window of their schedule. A line on
+// standard error says so, here and below.
+Input load_windows(const std::vector<std::string>& paths, const JobChoice& choice = {});
+// The same, for figures of steps: also without windows that go by the clock beside others of the
+// process (analysis/left_out_windows.h).
 Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice = {});
 // Whether the process's rank is one of `ranks`, as --ranks names them; of one without a rank it is
 // 0, as in reports. Throws Failure where that is no list of ranks.

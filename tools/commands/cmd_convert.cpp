@@ -231,7 +231,7 @@ int run_convert(const Command& command, int count, char** arguments) {
 
   if (steps == "all") steps.clear();
   const Exporter& exporter = *find_exporter(format);
-  Input input = steps.empty() ? load_inputs(inputs, choice) : load_steps(inputs, choice);
+  Input input = steps.empty() ? load_windows(inputs, choice) : load_steps(inputs, choice);
   if (!ranks.empty()) keep_ranks(input.trace, ranks);
   if (!steps.empty()) keep_listed_steps(input.trace, steps);
   if (exporter.write == write_memory_viz) refuse_gaps(input.trace, steps);

@@ -124,7 +124,7 @@ void show_page(const std::string& path, uint16_t port) {
 }
 
 void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port) {
-  const Input input = load_inputs(inputs);
+  const Input input = load_windows(inputs);
   const TemporaryTrace trace;
   std::string error;
   if (!find_exporter("perfetto")->write(input.trace, trace.path(), ExportOptions(), error)) {

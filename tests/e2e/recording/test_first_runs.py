@@ -181,6 +181,11 @@ def test_a_killed_program_leaves_its_early_window(tmp_path):
         kinds = {row["kind"] for row in found["findings"]}
         assert ("early_window" in kinds) == (active is None)
         assert min(row["step"] for row in found["steps"]) == (12 if active else 0)
+        trace = folder / "trace.json"
+        said = harness.checked("convert", folder / "out", "--to", "chrome", "-o", trace).err
+        assert ("left out an early window" in said) == (active is not None), said
+        numbers = [int(number) for number in re.findall(r'"ProfilerStep#(\d+)"', trace.read_text())]
+        assert min(numbers) == (12 if active else 0)
 
 
 @pytest.mark.parametrize("markers", ["nvtx", "sync", "none", "profiler"])
