@@ -32,9 +32,10 @@ void warn_of_problems(const std::vector<Problem>& problems) {
     }
     const auto count = counts.find(problem.file);
     if (count == counts.end()) continue;
-    print_warning(count->second == 1 ? problem.text()
-                                     : fmt::format("{}; and {} more problems in this file",
-                                                   problem.text(), count->second - 1));
+    print_warning(count->second == 1
+                      ? problem.text()
+                      : fmt::format("{}; and {} more problem{} in this file", problem.text(),
+                                    count->second - 1, count->second == 2 ? "" : "s"));
     counts.erase(count);
   }
 }

@@ -241,7 +241,8 @@ class Reader {
         at = view.end;
         continue;
       }
-      const size_t next = resynchronise(at + 1, view);
+      const bool packed = at == 0 && options_.base_offset == 0 && is_packed(bytes_);
+      const size_t next = packed ? std::string_view::npos : resynchronise(at + 1, view);
       if (next == std::string_view::npos) {
         deliver_all();
         lost_rest(at, found);

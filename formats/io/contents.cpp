@@ -14,15 +14,16 @@ constexpr size_t kQuoted = 24;  // bytes of a text that are shown
 
 struct Signature {
   std::string_view begin, name;
+  bool packed = false;
 };
 using namespace std::string_view_literals;
 // The formats' own specifications; file(1) knows them by the same bytes.
 constexpr Signature kSignatures[] = {
-    {"\x1f\x8b"sv, "gzip; decompress it"},
-    {"PK\x03\x04"sv, "a ZIP archive; unpack it"},
-    {"\x28\xb5\x2f\xfd"sv, "Zstandard data; decompress it"},
-    {"BZh"sv, "bzip2 data; decompress it"},
-    {"\xfd\x37zXZ\0"sv, "xz data; decompress it"},
+    {"\x1f\x8b"sv, "gzip; decompress it", true},
+    {"PK\x03\x04"sv, "a ZIP archive; unpack it", true},
+    {"\x28\xb5\x2f\xfd"sv, "Zstandard data; decompress it", true},
+    {"BZh"sv, "bzip2 data; decompress it", true},
+    {"\xfd\x37zXZ\0"sv, "xz data; decompress it", true},
     {"SQLite format 3\0"sv, "an SQLite database, as Nsight Systems exports it"},
     {"\x7f\x45LF"sv, "a program or library"},
     {"\x89PNG"sv, "a PNG picture"},
@@ -76,8 +77,8 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 std::string known_contents(std::string_view first) {
-  for (const auto& [begin, name] : kSignatures) {
-    if (first.starts_with(begin)) return std::string(name);
+  for (const Signature& known : kSignatures) {
+    if (first.starts_with(known.begin)) return std::string(known.name);
   }
   if (is_utf16(first)) {
     return "text in UTF-16, not in UTF-8 as JSON is; convert it (iconv -f UTF-16 -t UTF-8)";
@@ -94,6 +95,12 @@ std::string known_contents(std::string_view first) {
     return "a pointer of Git LFS, not the file itself; fetch that (git lfs pull)";
   }
   return "text that is no JSON trace; it begins " + quoted(text);
+}
+
+bool is_packed(std::string_view first) {
+  return std::any_of(std::begin(kSignatures), std::end(kSignatures), [&](const Signature& known) {
+    return known.packed && first.starts_with(known.begin);
+  });
 }
 
 std::string contents_of(std::string_view first) {

@@ -14,8 +14,12 @@ std::string known_contents(std::string_view first);
 // The same where known_contents() has no word for it: its first bytes in hexadecimal.
 std::string contents_of(std::string_view first);
 
+// Whether the text begins as gzip, ZIP, Zstandard, bzip2 or xz does: what is packed in it may be
+// there as it is, where packing gained nothing.
+bool is_packed(std::string_view first);
+
 // What is read instead: the end of that line.
 inline constexpr std::string_view kAllowedInput =
-    "gpuprof reads its own dumps and JSON traces of torch.profiler, plain or in gzip";
+    "gpuprof reads its own dumps, and JSON traces of torch.profiler plain or in gzip";
 
 }  // namespace gpuprof

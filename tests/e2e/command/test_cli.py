@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gpuprof command: exit codes, single-line messages, and `run` as a transparent wrapper."""
+import gzip
 import json
 import os
 import pathlib
@@ -564,6 +565,16 @@ def test_one_readable_input_is_enough(dump, tmp_path):
     run = harness.gpuprof("info", "--format", "json", bad, dump)
     assert run.code == 0 and "bad.gpuprof" in run.err
     assert len(json.loads(run.out)["files"]) == 1
+
+
+# Packing gains nothing where a dump is packed already: most of it is in such a file as it is.
+@pytest.mark.parametrize("name", ["x.gpuprof.gz", "x.gpuprof"])
+@pytest.mark.parametrize("level", [0, 9])
+def test_a_dump_in_gzip_is_named_as_such(dump, name, level, tmp_path):
+    packed = tmp_path / name
+    packed.write_bytes(gzip.compress(dump.read_bytes(), level))
+    for command in READERS:
+        assert_one_line(harness.gpuprof(*command, packed), str(packed), "gzip", "decompress it", "its own dumps, and JSON traces")
 
 
 def test_full_disk_is_said(dump):

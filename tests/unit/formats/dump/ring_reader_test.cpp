@@ -492,10 +492,11 @@ TEST_F(RingFiles, UnreadableInputsSayWhy) {
   const std::string empty = write("empty.gpuprof", "");
   EXPECT_EQ(line(empty), empty + ": the file is empty");
   const std::string text = write("text.gpuprof", "hello, world, this is not a dump");
-  EXPECT_EQ(line(text), text +
-                            ": this is no gpuprof dump, but text that is no JSON trace; it begins "
-                            "\"hello, world, this is no\"...; gpuprof reads its own dumps and JSON "
-                            "traces of torch.profiler, plain or in gzip");
+  EXPECT_EQ(line(text),
+            text +
+                ": this is no gpuprof dump, but text that is no JSON trace; it begins "
+                "\"hello, world, this is no\"...; gpuprof reads its own dumps, and JSON "
+                "traces of torch.profiler plain or in gzip");
   EXPECT_EQ(line(folder() + "/run1"),
             folder() + "/run1: no gpuprof dump and no JSON trace in this directory");
   EXPECT_NE(line("/dev/null").find("is not a regular file"), std::string::npos);
