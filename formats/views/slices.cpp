@@ -61,8 +61,11 @@ std::string process_title(const Process& process) {
   const dump::Header& header = process.header;
   std::string program;
   for (const std::string& word : header.command()) {
-    if (program.size() > 100) break;
     if (!program.empty()) program += ' ';
+    if (program.size() > 100) {
+      program += "...";
+      break;
+    }
     program += word;
   }
   if (program.empty()) program = header.executable();

@@ -10,7 +10,8 @@
 namespace gpuprof {
 namespace {
 
-// Readers take a device's place in the array for its id.
+// Readers take a device's place in the array for its id. Of one process these are its own, and it
+// knows those in front of the ones that worked; of several they are counted through.
 void device_properties(JsonText& json, std::span<const Process* const> processes,
                        const std::map<ProcessKey, KinetoIds>& ids) {
   std::map<uint32_t, const dump::Device*> known;
@@ -22,7 +23,9 @@ void device_properties(JsonText& json, std::span<const Process* const> processes
   const dump::Device none;
   const uint32_t count = known.empty() ? 0 : known.rbegin()->first + 1;
   for (uint32_t id = 0; id < count; ++id) {
-    const dump::Device* const found = known.contains(id) ? known[id] : nullptr;
+    const dump::Device* const found = known.contains(id) ? known[id]
+                                      : ids.size() == 1  ? device_of(*processes.front(), id)
+                                                         : nullptr;
     const dump::Device& d = found ? *found : none;
     json.raw(id ? ",\n" : "\n").raw("{\"id\": ").number(id);
     json.raw(", \"name\": ").string(d.name().empty() ? "unknown" : d.name());

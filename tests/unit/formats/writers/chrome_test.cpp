@@ -12,6 +12,7 @@
 #include "formats/io/utf8.h"
 #include "formats/kineto_reader/reader.h"
 #include "formats/trace/names.h"
+#include "formats/views/slices.h"
 #include "formats/writers/exporter.h"
 #include "tests/unit/support/rank_job.h"
 #include "tests/unit/support/trace_maker.h"
@@ -79,6 +80,40 @@ TEST(Chrome, SkeletonAndBaseTime) {
   EXPECT_LT(out.text.find("\"rank\": 0"), out.text.find("\"traceEvents\""));
   EXPECT_TRUE(is_valid_utf8(out.text));
   EXPECT_TRUE(out.text.starts_with("{\n\""));
+}
+
+// A rank that works on its node's third GPU sees the first two.
+TEST(Chrome, GpusInFrontOfTheOneThatWorkedHaveTheirNames) {
+  Trace trace = busy_trace(1);
+  Process& process = trace.processes[0];
+  for (Lane& lane : process.lanes) {
+    if (lane.type == LaneType::stream || lane.type == LaneType::device) lane.device = 2;
+  }
+  process.header.clear_device();
+  for (const char* const name : {"GPU a", "GPU b", "GPU c"}) {
+    dump::Device& device = *process.header.add_device();
+    device.set_id(static_cast<uint32_t>(process.header.device_size()) - 1);
+    device.set_name(name);
+  }
+  const Json devices = Exported(trace).root["deviceProperties"];
+  ASSERT_EQ(devices.size(), 3u);
+  EXPECT_EQ(devices[0]["name"], "GPU a");
+  EXPECT_EQ(devices[1]["name"], "GPU b");
+  EXPECT_EQ(devices[2]["name"], "GPU c");
+}
+
+TEST(Chrome, ACommandThatIsCutEndsInDots) {
+  Trace trace = busy_trace(1);
+  Process& process = trace.processes[0];
+  process.header.set_host("");
+  process.header.set_rank(-1);
+  process.header.clear_command();
+  const std::string long_word(101, 'x');
+  process.header.add_command(long_word);
+  EXPECT_EQ(process_title(process), long_word);
+  process.header.add_command("--lr");
+  process.header.add_command("0.1");
+  EXPECT_EQ(process_title(process), long_word + " ...");
 }
 
 TEST(Chrome, TimesHaveThreeDecimals) {
