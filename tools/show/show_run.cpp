@@ -133,7 +133,13 @@ void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port) {
   serve_once({trace.path(), "gpuprof.perfetto-trace", "application/octet-stream", kPerfetto}, port,
              [&](const std::string& address, uint16_t reached) {
                const std::string page = perfetto_page(input.trace, address);
-               if (is_remote_session() || !start_browser(page)) say_how_to_reach(page, reached);
+               if (is_remote_session() || !start_browser(page)) {
+                 return say_how_to_reach(page, reached);
+               }
+               print_note(
+                   fmt::format("{} is in the browser and fetches the trace from 127.0.0.1:{} once, "
+                               "for which this waits; Ctrl-C ends it",
+                               kPerfetto, reached));
              });
 }
 

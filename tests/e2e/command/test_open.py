@@ -379,6 +379,9 @@ def test_perfettos_page_is_opened(trace, tmp_path):
         with urllib.request.urlopen(address.split("?url=")[1].partition("&")[0], timeout=10) as answer:
             assert answer.status == 200 and answer.read()
         assert child.wait(10) == 0
+        port = re.search(r"127\.0\.0\.1:(\d+)", address)[1]
+        said = child.stderr.read().decode()
+        assert f"{ORIGIN} is in the browser and fetches the trace from 127.0.0.1:{port} once" in said and "Ctrl-C ends it" in said
     finally:
         child.kill()
         child.wait()
