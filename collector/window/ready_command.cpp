@@ -31,7 +31,7 @@ namespace {
 constexpr size_t kStackBytes = 64 * 1024;
 constexpr size_t kMostVariables = 4096;
 constexpr size_t kMostRunning = 16;  // that the end of the program waits for
-constexpr uint64_t kWaitAtEndMs = 30000;
+constexpr uint64_t kWaitAtEndMs = 30000, kSaidAfterMs = 2000;
 constexpr const char* kNotPassedOn[] = {"LD_PRELOAD=", "CUDA_INJECTION64_PATH="};
 
 // Shared with helper and command until exec: they run in this address space. What they call must
@@ -324,9 +324,18 @@ void wait_for_ready_commands() {
   cancel_ready_command();
   for (uint64_t waited_ms = 0; waited_ms < kWaitAtEndMs; waited_ms += 10) {
     if (look_at_running()) return;
+    if (waited_ms == kSaidAfterMs) {
+      log_line(LogLevel::info,
+               "the end waits for the command of GPUPROF_ON_TRACE_READY, which runs still: %llu s "
+               "at most",
+               static_cast<unsigned long long>(kWaitAtEndMs / 1000));
+    }
     ::usleep(10000);
     drain_note_progress();
   }
+  log_line(LogLevel::warn,
+           "the command of GPUPROF_ON_TRACE_READY still runs after %llu s, and is left alone",
+           static_cast<unsigned long long>(kWaitAtEndMs / 1000));
 }
 
 namespace {

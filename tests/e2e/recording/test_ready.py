@@ -105,6 +105,8 @@ def test_a_command_that_hangs_holds_no_window_up(tmp_path):
     run = harness.run([harness.PYTHON, "-c", HOST, "plain"], env)
     assert (run.code, run.out) == (0, "children [] signals []\n"), run.err
     assert len(harness.dumps(tmp_path / "out")) == 2
+    line, = [line for line in harness.our_lines(run.err) if "GPUPROF_ON_TRACE_READY" in line]
+    assert "the end waits for the command" in line and "30 s at most" in line
 
 
 # Windows of one step each, of which the last one's command takes a while.
