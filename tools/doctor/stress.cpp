@@ -354,19 +354,41 @@ class ScratchFolder {
   fs::path path_;
 };
 
+// How far it is: on a terminal at every moment, elsewhere a line for each round, or each 10 s.
+class RunProgress {
+ public:
+  explicit RunProgress(int rounds) : total_(static_cast<uint64_t>(rounds) * kOfARound) {}
+
+  void run_ended() {
+    progress_.update(++done_, total_);
+    const Clock::time_point now = Clock::now();
+    if (terminal_ || (done_ % kOfARound != 0 && now - said_ < std::chrono::seconds(10))) return;
+    said_ = now;
+    print_note(fmt::format("doctor: {} of {} runs are done, {:.0f} s so far", done_, total_,
+                           std::chrono::duration<double>(now - begun_).count()));
+  }
+
+ private:
+  static constexpr uint64_t kOfARound = std::size(kModes) + 1;
+  const uint64_t total_;
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  const Clock::time_point begun_ = Clock::now();
+  Clock::time_point said_ = begun_;
+  Progress progress_{"running"};
+  uint64_t done_ = 0;
+};
+
 std::vector<Finding> run_all(const std::vector<std::string>& program, int runs) {
   const ScratchFolder scratch;
   Runner runner(program, scratch.path());
   std::vector<Outcome> bare, profiled[std::size(kModes)];
-  Progress progress("running");
-  const auto total = static_cast<uint64_t>(runs) * (std::size(kModes) + 1);
-  uint64_t done = 0;
+  RunProgress progress(runs);
   for (int round = 0; round < runs; ++round) {
     bare.push_back(runner.run(nullptr));
-    progress.update(++done, total);
+    progress.run_ended();
     for (size_t mode = 0; mode < std::size(kModes); ++mode) {
       profiled[mode].push_back(runner.run(&kModes[mode]));
-      progress.update(++done, total);
+      progress.run_ended();
     }
   }
   const Agreed agreed(bare);

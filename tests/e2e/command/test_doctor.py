@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -201,6 +202,8 @@ def stress(cwd, *program, runs=2):
     done = harness.gpuprof("doctor", "--stress", "--runs", str(runs), "--format", "json", "--", *program, cwd=cwd)
     found = json.loads(done.out)["checks"]
     assert done.code == int(any(f["state"] == "missing" for f in found)), done.err
+    said = re.findall(r"^gpuprof: doctor: (\d+) of (\d+) runs are done, \d+ s so far$", done.err, re.M)
+    assert {int(number) for number, _ in said} >= {5 * (round + 1) for round in range(runs)} and {int(of) for _, of in said} == {5 * runs}
     return {f["subject"]: f for f in found}
 
 
