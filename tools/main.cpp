@@ -89,12 +89,34 @@ std::string_view nearest_command(std::string_view name) {
   return nearest;
 }
 
-int dispatch(int count, char** arguments) {
-  const std::string_view name = count > 1 ? arguments[1] : "";
-  if (name == "--help" || name == "-h" || name == "help") {
+int refuse(std::string_view name) {
+  const std::string_view nearest = nearest_command(name);
+  print_error(fmt::format("\"{}\" is no command{}{}{} gpuprof --help lists them", name,
+                          nearest.empty() ? ";" : "; did you mean ", nearest,
+                          nearest.empty() ? "" : "?"));
+  return kExitBadUsage;
+}
+
+// `gpuprof help [COMMAND]`.
+int help(int count, char** arguments) {
+  if (count == 2) {
     print_help();
     return kExitDone;
   }
+  if (count > 3) {
+    print_error(fmt::format("{} takes one command, and there are {}", arguments[1], count - 2));
+    return kExitBadUsage;
+  }
+  const Command* const command = find_command(arguments[2]);
+  if (command == nullptr) return refuse(arguments[2]);
+  std::string name(command->name), option = "--help";
+  char* words[] = {name.data(), option.data(), nullptr};
+  return command->run(*command, 2, words);
+}
+
+int dispatch(int count, char** arguments) {
+  const std::string_view name = count > 1 ? arguments[1] : "";
+  if (name == "--help" || name == "-h" || name == "help") return help(count, arguments);
   if (name == "--version" || name == "-V") {
     put("gpuprof " GPUPROF_VERSION "\n");
     return kExitDone;
@@ -104,13 +126,7 @@ int dispatch(int count, char** arguments) {
     return kExitBadUsage;
   }
   const Command* command = find_command(name);
-  if (command == nullptr) {
-    const std::string_view nearest = nearest_command(name);
-    print_error(fmt::format("\"{}\" is no command{}{}{} gpuprof --help lists them", name,
-                            nearest.empty() ? ";" : "; did you mean ", nearest,
-                            nearest.empty() ? "" : "?"));
-    return kExitBadUsage;
-  }
+  if (command == nullptr) return refuse(name);
   // Writes to a closed pipe then fail, and end the command quietly. A program that `run` starts
   // must not inherit this.
   if (command->run != run_run) std::signal(SIGPIPE, SIG_IGN);

@@ -40,6 +40,8 @@ def assert_one_line(run, *words, code=2):
     (["confg"], ["confg", "config"]),
     (["reprot"], ["reprot"]),
     (["--verbose"], ["--verbose"]),
+    (["help", "reprot"], ['"reprot" is no command', "report"]),
+    (["--help", "run", "info"], ["--help takes one command"]),
     (["lib", "extra"], ["lib", "extra"]),
     (["info"], ["info", "INPUT"]),
     (["parse"], ["parse", "INPUT"]),
@@ -68,6 +70,7 @@ def test_version_and_help():
     assert {"run", "convert", "info", "parse", "config", "lib", "trigger", "doctor"} <= set(commands)
     for command in commands:
         text = harness.checked(command, "--help").out
+        assert text == harness.checked("help", command).out == harness.checked("--help", command).out
         usage, = re.findall(rf"^Usage: (gpuprof {command} .*)", text, re.M)
         for short, long in re.findall(r"^  (?:(-\w),)?(--[a-z-]+)", text, re.M):
             assert long == "--help" or re.search(rf"(?<![\w-]){short or long}(?![\w-])", usage), (usage, long)
