@@ -24,6 +24,7 @@ std::span<const analysis::CollectiveCall> calls_of(const analysis::ReportParts& 
 
 std::vector<Exported> exported_of(const Trace& trace, const analysis::ReportParts& parts,
                                   const std::string& ranks) {
+  if (!ranks.empty()) check_ranks(ranks, trace);
   std::unordered_map<const Process*, uint32_t> timelines;
   for (uint32_t i = 0; i < parts.timelines.size(); ++i) timelines[parts.timelines[i].process] = i;
   std::vector<Exported> out;
@@ -38,9 +39,6 @@ std::vector<Exported> exported_of(const Trace& trace, const analysis::ReportPart
     source.timeline = &parts.timelines[at->second];
     source.steps = &parts.steps[at->second];
     source.collectives = calls_of(parts, at->second);
-  }
-  if (out.empty()) {
-    throw Failure(fmt::format("--ranks {}: none of these ranks is in the input", ranks));
   }
   return out;
 }

@@ -10,8 +10,10 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "formats/core/setting_values.h"
+#include "formats/trace/listing.h"
 #include "tools/analysis/left_out_windows.h"
 #include "tools/analysis/ranks/clocks.h"
 #include "tools/console.h"
@@ -154,6 +156,16 @@ bool is_of_ranks(const std::string& ranks, const Process& process) {
     throw Failure(fmt::format("--ranks {}: {}", ranks, reason.text));
   }
   return out;
+}
+
+void check_ranks(const std::string& ranks, const Trace& trace) {
+  std::set<int32_t> there;
+  for (const Process& process : trace.processes) {
+    if (is_of_ranks(ranks, process)) return;
+    there.insert(std::max(process.header.rank(), 0));
+  }
+  throw Failure(fmt::format("--ranks {}: none of these ranks is in the input, which has {}", ranks,
+                            rank_ranges(there)));
 }
 
 void refuse_overwriting_inputs(std::string_view command, const Input& input,

@@ -25,6 +25,8 @@ Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice 
 // Whether the process's rank is one of `ranks`, as --ranks names them; of one without a rank it is
 // 0, as in reports. Throws Failure where that is no list of ranks.
 bool is_of_ranks(const std::string& ranks, const Process& process);
+// Throws Failure where no process is of these ranks; it names those that are there.
+void check_ranks(const std::string& ranks, const Trace& trace);
 // Throws Failure where `output` is one of the input's files, or a directory in which traces that
 // were read lie: names may meet there, though not those of dumps.
 void refuse_overwriting_inputs(std::string_view command, const Input& input,

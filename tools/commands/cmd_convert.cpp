@@ -83,11 +83,9 @@ void check_standard_output(const Exporter& exporter) {
 
 // Takes other ranks out of the trace; clocks and what is missing have been looked at with all.
 void keep_ranks(Trace& trace, const std::string& ranks) {
+  check_ranks(ranks, trace);
   std::erase_if(trace.processes,
                 [&](const Process& process) { return !is_of_ranks(ranks, process); });
-  if (trace.processes.empty()) {
-    throw Failure(fmt::format("--ranks {}: none of these ranks is in the input", ranks));
-  }
 }
 
 // Takes other steps out of the trace.

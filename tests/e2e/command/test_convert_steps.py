@@ -72,7 +72,7 @@ def test_a_trace_without_a_rank_is_rank_0(tmp_path):
         arguments = [*command, trace, "-o", tmp_path / "out.json"]
         harness.checked(*arguments, "--ranks", "0-3")
         done = harness.gpuprof(*arguments, "--ranks", "5")
-        assert done.code == 2 and "--ranks 5: none of these ranks is in the input" in done.err, done.err
+        assert done.code == 2 and "--ranks 5: none of these ranks is in the input, which has rank 0" in done.err, done.err
 
 
 def test_all_steps_and_what_lies_outside_are_the_whole(dump, steps, tmp_path):
