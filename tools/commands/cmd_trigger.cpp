@@ -304,11 +304,13 @@ void print_json(const LiveRun& run, const ControlRequest& request) {
   }
   for (const Answer& answer : answers_of(run)) {
     const char* const reason = why_not(answer, request);
-    out["processes"].push_back({{"name", answer.name},
-                                {"pid", answer.pid},
-                                {"host", answer.host},
-                                {"accepted", reason == nullptr},
-                                {"reason", reason ? reason : ""}});
+    out["processes"].push_back(
+        {{"name", answer.name},
+         {"pid", answer.pid},
+         {"host", answer.host},
+         {"accepted", reason == nullptr},
+         {"replaced", answer.is_to(request) && answer.result == ControlResult::replaced},
+         {"reason", reason ? reason : ""}});
   }
   put(dump_json(out, 2) + "\n");
 }

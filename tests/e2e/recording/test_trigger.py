@@ -509,6 +509,13 @@ def test_a_window_in_the_place_of_one_that_has_not_begun(tmp_path):
         assert "not recorded" not in harness.checked("trigger", tmp_path / "out", "--steps", 3).err
 
 
+def test_json_says_which_window_is_replaced(tmp_path):
+    with running(tmp_path):
+        for steps, replaced in ((90000, False), (90010, True)):
+            asked = json.loads(harness.checked("trigger", tmp_path / "out", "--at-step", steps, "--format", "json").out)
+            assert [(process["accepted"], process["replaced"]) for process in asked["processes"]] == [(True, replaced)]
+
+
 def test_a_window_that_the_program_does_not_reach(tmp_path):
     process = subprocess.Popen([harness.BIN, "run", "-o", tmp_path / "out", "--", harness.SIMTRAIN, "--steps", "300", "--data-ms", "20"],
                                env=harness.environment(GPUPROF_MODE="armed", GPUPROF_STEP="nvtx:step", GPUPROF_LOG="info"),
