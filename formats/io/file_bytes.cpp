@@ -24,6 +24,9 @@ constexpr int kGzipLevel = 1;            // traces repeat themselves so much tha
 }  // namespace
 
 const char* why_not_read(const struct stat& info) {
+  if (S_ISFIFO(info.st_mode)) {
+    return "is not a regular file but a pipe; - in its place reads standard input";
+  }
   if (!S_ISREG(info.st_mode)) return "is not a regular file";
   // File systems that compress store some tenth of a trace.
   constexpr uint64_t kSector = 512, kThinnest = 256, kAlways = 64 << 20;

@@ -135,8 +135,8 @@ void after_run(const ProgramRun& run, const std::string& format, bool open) {
   const RunFolder folder = folder_of(run, *in, environment, output);
   const NamePath name = [&](const std::string& path) { return shown(path, folder.path, output); };
   if (run.end.signal && !folder.path.empty() && has_ring_since(folder.path, run.started_ns)) {
-    print_note(fmt::format("killed by {} (signal {}); what was recorded: gpuprof report {}",
-                           ::strsignal(run.end.signal), run.end.signal,
+    print_note(fmt::format("ended by signal {} ({}); what was recorded: gpuprof report {}",
+                           run.end.signal, ::strsignal(run.end.signal),
                            shell_quoted(name(folder.path))));
   }
   // One of several ranks that were started by this command each leaves the report to rank 0.

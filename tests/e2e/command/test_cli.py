@@ -408,7 +408,7 @@ def test_run_says_what_a_killed_program_left(tmp_path):
         said = process.stderr.read()
         assert process.wait() == 128 + signal.SIGTERM
     latest, = tmp_path.glob("out-*/*/latest")
-    assert f"killed by Terminated (signal 15); what was recorded: gpuprof report {latest}" in said
+    assert f"ended by signal 15 (Terminated); what was recorded: gpuprof report {latest}" in said
     harness.checked("info", latest)
     done = harness.gpuprof("run", "-o", tmp_path / "out", "--", "sh", "-c", "kill -TERM $$", env=clean_environment())
     assert done.code == 128 + signal.SIGTERM and done.err == ""
@@ -479,6 +479,12 @@ READERS = [["info"], ["info", "--format", "json"], ["parse"], ["parse", "--forma
 @pytest.mark.parametrize("command", READERS, ids=" ".join)
 def test_input_that_is_not_there(command, tmp_path):
     assert_one_line(harness.gpuprof(*command, tmp_path / "none.gpuprof"), "none.gpuprof")
+
+
+def test_a_pipe_is_refused_with_what_reads_it(tmp_path):
+    pipe = tmp_path / "pipe.gpuprof"
+    os.mkfifo(pipe)
+    assert_one_line(harness.gpuprof("info", pipe), "pipe.gpuprof", "is not a regular file but a pipe; - in its place reads standard input")
 
 
 @pytest.mark.parametrize("command", READERS, ids=" ".join)
