@@ -7,13 +7,13 @@
 
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
-#include "collector/base/os.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_callback.h"
 #include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_link.h"
 #include "collector/cupti/cupti_sharing.h"
 #include "collector/cupti/cupti_teardown.h"
+#include "collector/record/cuda_start.h"
 #include "collector/record/session.h"
 
 namespace gpuprof {
@@ -59,12 +59,14 @@ bool load() {
 
 // CUDA says which libcupti belongs to it. One that is taken before is so for the process's life,
 // and may belong to another.
-bool is_to_be_loaded() {
-  g_link.awaits_cuda = !session().config.cupti[0] && !library_is_loaded("libcupti.so") &&
-                       !library_is_loaded("libcudart") && !library_is_loaded("libcuda.so");
+bool is_known() { return session().config.cupti[0] || library_is_loaded("libcupti.so"); }
+
+// CUPTI starts CUDA, which is the program's to do.
+bool is_to_be_asked() {
+  g_link.awaits_cuda = !cuda_is_in_use();
   if (!g_link.awaits_cuda) return true;
   g_link.try_again = true;
-  std::snprintf(g_link.missing, sizeof g_link.missing, "the program had not loaded CUDA");
+  std::snprintf(g_link.missing, sizeof g_link.missing, "the program had not started CUDA");
   return false;
 }
 
@@ -165,8 +167,8 @@ void enable_event_times() {
 }
 
 bool attach() {
-  if (!g_link.loaded && (!is_to_be_loaded() || !load())) return false;
-  if (!can_be_asked()) return false;
+  if (!g_link.loaded && is_known() && !load()) return false;
+  if (!is_to_be_asked() || (!g_link.loaded && !load()) || !can_be_asked()) return false;
   uint32_t& version = g_link.context.version;
   if (version == 0 && g_link.api.GetVersion(&version) != CUPTI_SUCCESS) version = 0;
   if (host_is_at_cupti()) return taken_by_host();
@@ -222,20 +224,6 @@ bool attach() {
 }
 
 }  // namespace
-
-bool cuda_is_in_use() {
-  return library_is_loaded("libcudart") ||
-         (library_is_loaded("libcuda.so") && driver_has_started());
-}
-
-bool driver_has_started() {
-  const uint32_t starting = session().driver_thread.load(std::memory_order_acquire);
-  if (starting != 0) return starting == current_tid();
-  const auto count =
-      reinterpret_cast<int (*)(int*)>(real_symbol(loaded_driver(), "cuDeviceGetCount"));
-  int devices = 0;
-  return count && count(&devices) == 0 && devices > 0;
-}
 
 bool attach_cupti() {
   const bool failed_before = g_link.v2_fails;

@@ -27,8 +27,8 @@ struct CuptiLink {
   char first_name[64] = "";             // of the subscriber that was there before ours
   bool shared = false;         // callbacks reach us through a subscription of the program's
   bool try_again = false;      // another user of CUPTI may end, or CUDA start
-  bool awaits_driver = false;  // the latter
-  bool awaits_cuda = false;    // and is not loaded yet
+  bool awaits_cuda = false;    // the latter: the program has made no call of it
+  bool awaits_driver = false;  // or has, and its driver has not started yet
   char holder[96] = "";        // that one
   uint32_t sessions = 0;       // so far, with this one
   bool asked_for_ids = false;  // activities of API calls are on for their correlation ids
@@ -48,11 +48,6 @@ inline constexpr CUpti_ActivityKind kApiKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
 // Everything that the settings ask for is on, or nothing; then `missing` says why. Where functions
 // of V2 are there and fail, those of V1 are tried in the same attempt.
 bool attach_cupti();
-// Whether there is a CUDA runtime, or a driver that is at work for one inside the program.
-bool cuda_is_in_use();
-// Whether cuInit is over and there is a GPU. A thread inside of cuInit, which loads this library,
-// is not waited for: it may wait for us.
-bool driver_has_started();
 // Everything off, and CUPTI as the program expects to find it.
 void give_back_cupti();
 

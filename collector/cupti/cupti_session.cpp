@@ -20,6 +20,7 @@
 #include "collector/cupti/cupti_teardown.h"
 #include "collector/cupti/cupti_threads.h"
 #include "collector/record/collector.h"
+#include "collector/record/cuda_start.h"
 #include "collector/record/own_time.h"
 #include "collector/record/session.h"
 #include "collector/sources/event_times.h"
@@ -88,8 +89,8 @@ void describe_gaps() {
   }
   const auto left = static_cast<size_t>(end - at);
   if (g_gap_ns && g_gap_awaits_cuda) {
-    std::snprintf(at, left, "for %.3f s of the window, until CUDA was loaded%s", gap,
-                  event_times_wanted() ? "" : " and CUPTI attached");
+    std::snprintf(at, left, "for %.3f s of the window, until CUDA %s", gap,
+                  event_times_wanted() ? "was loaded" : "had started and CUPTI was attached");
   } else if (g_gap_ns && g_link.holder[0]) {
     std::snprintf(at, left, "for %.3f s of the window, while %s used CUPTI", gap, g_link.holder);
   } else if (g_gap_ns) {
@@ -100,15 +101,13 @@ void describe_gaps() {
 }
 
 bool is_due() {
-  return g_link.awaits_driver ? driver_has_started() : monotonic_ns() - g_last_try_ns >= kRetryNs;
-}
-
-bool cuda_has_come() {
   constexpr uint64_t kLookNs = 20000000;
+  const bool awaits = g_link.awaits_cuda || g_link.awaits_driver;
   const uint64_t now = monotonic_ns();
-  if (now - g_last_try_ns < kLookNs) return false;
+  if (now - g_last_try_ns < (awaits ? kLookNs : kRetryNs)) return false;
   g_last_try_ns = now;
-  return cuda_is_in_use();
+  if (g_link.awaits_cuda) return cuda_is_in_use();
+  return !g_link.awaits_driver || driver_has_started();
 }
 
 // Once for each reason: it is tried again several times a second.
@@ -189,7 +188,7 @@ void cupti_try_again() {
     return;
   }
   if (host_is_at_cupti()) return;
-  if (g_link.awaits_cuda ? cuda_has_come() : is_due()) cupti_attach();
+  if (is_due()) cupti_attach();
 }
 
 void cupti_ask_for_ids() {

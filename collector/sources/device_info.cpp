@@ -5,6 +5,7 @@
 
 #include "collector/base/libraries.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/record/cuda_start.h"
 #include "collector/record/session.h"
 
 namespace gpuprof {
@@ -94,20 +95,26 @@ void encode_clock(WireWriter& out, uint32_t field, const RingHeader& header) {
   out.close(mark);
 }
 
-void encode_devices_and_versions(WireWriter& out) {
+bool encode_devices_and_versions(WireWriter& out) {
+  const bool started = driver_has_started();
   void* const runtime = loaded_cudart();
-  void* const driver = loaded_driver();
-  const uint32_t driver_version = version_from(driver, "cuDriverGetVersion");
-  out.uint(18, driver_version ? driver_version : version_from(runtime, "cudaDriverGetVersion"));
-  out.uint(19, version_from(runtime, "cudaRuntimeGetVersion"));
+  const uint32_t driver_version = version_from(loaded_driver(), "cuDriverGetVersion");
+  const uint32_t by_runtime =
+      started && !driver_version ? version_from(runtime, "cudaDriverGetVersion") : 0;
+  out.uint(18, driver_version ? driver_version : by_runtime);
+  // "As of CUDA 12.0, this function no longer initializes CUDA" (CUDA runtime API).
+  const bool may_ask = started || !library_is_loaded("libcudart.so.11");
+  out.uint(19, may_ask ? version_from(runtime, "cudaRuntimeGetVersion") : 0);
   out.uint(20, cupti_version());
   out.uint(21, version_from(loaded_nccl(), "ncclGetVersion"));
+  if (!started) return false;
   const auto count_devices = symbol<int (*)(int*)>(runtime, "cudaGetDeviceCount");
   int devices = 0;
-  if (!count_devices || count_devices(&devices) != 0) return;
+  if (!count_devices || count_devices(&devices) != 0) return true;
   for (int device = 0; device < devices && device < 64; ++device) {
     encode_one_device(out, runtime, device);
   }
+  return true;
 }
 
 }  // namespace gpuprof

@@ -13,7 +13,7 @@ namespace gpuprof {
 void encode_clock(WireWriter& out, uint32_t field, const RingHeader& header);
 
 // Fields 18 to 22 of Header. Asks libraries that the process has already loaded, none else; on the
-// drain thread, outside every lock.
-void encode_devices_and_versions(WireWriter& out);
+// drain thread, outside every lock. False: CUDA has not started, so it was not asked for devices.
+bool encode_devices_and_versions(WireWriter& out);
 
 }  // namespace gpuprof

@@ -2,6 +2,7 @@
 #include "collector/sources/nvml_devices.h"
 
 #include "collector/base/libraries.h"
+#include "collector/record/cuda_start.h"
 
 namespace gpuprof {
 namespace {
@@ -16,6 +17,7 @@ bool look_up(void* library, const char* name, Function& out) {
 
 // CUDA numbers what the process may see; NVML what the machine has. Both know the bus.
 size_t find_nvml_gpus(void* library, NvmlGpu* out) {
+  if (!driver_has_started()) return 0;
   void* const runtime = loaded_cudart();
   int (*handle_by_bus)(const char*, NvmlDevice*) = nullptr;
   int (*count_devices)(int*) = nullptr;

@@ -26,7 +26,6 @@ int32_t marking_device() {
     if (now - g_looked.load(std::memory_order_relaxed) < kBetweenLooks) return kUnknownDevice;
     g_looked.store(now, std::memory_order_relaxed);
     get = reinterpret_cast<GetDevice>(real_symbol(loaded_driver(), "cuCtxGetDevice"));
-    if (!get) get = reinterpret_cast<GetDevice>(real_symbol(loaded_cudart(), "cudaGetDevice"));
     g_get_device.store(get, std::memory_order_relaxed);
   }
   int device = kUnknownDevice;

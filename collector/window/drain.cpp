@@ -192,6 +192,7 @@ void tick(Drain& drain) {
     drain.last_flush = now_ns;
     cupti_flush(false);
   }
+  write_cuda(drain);
   nvml_sample(ticks);
   look_at_interconnect(now_ns);
   workers_sample(ticks, false);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "collector/cupti/cupti_session.h"
+#include "collector/record/cuda_start.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/processor_waits.h"
@@ -41,9 +42,20 @@ void keep_identity(const ByteBuffer& header) {
 
 void write_header(Drain& drain) {
   drain.body.clear();
+  drain.awaits_cuda = !session().loads_data && !driver_has_started();
   if (encode_header(drain.body, gpu_times_missing(), true))
     drain.file.write(ChunkKind::header, drain.body);
   keep_identity(drain.body);
+}
+
+void write_cuda(Drain& drain) {
+  if (!drain.awaits_cuda || !driver_has_started()) return;
+  drain.awaits_cuda = false;
+  drain.body.clear();
+  WireWriter out(drain.body);
+  if (encode_devices_and_versions(out) && out.ok()) drain.file.write(ChunkKind::cuda, drain.body);
+  drain.body.clear();
+  if (encode_header(drain.body, gpu_times_missing(), true)) keep_identity(drain.body);
 }
 
 void write_counters(Drain& drain) {

@@ -312,7 +312,7 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_
   encode_clock(out, 15, ring_header);
   out.uint(16, g_host.process_start_ticks);
   out.uint(17, s.window.begin_ticks);
-  // CUDA in a forked child answers with errors, and in another would be started by the question.
+  // CUDA in a forked child answers with errors.
   if (asks_cuda && !s.loads_data) encode_devices_and_versions(out);
   out.text(23, shown_text(gpu_times_missing, text, sizeof text));
   out.text(24, shown_name("job", s.place.job, text, sizeof text));

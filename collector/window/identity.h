@@ -25,8 +25,8 @@ void update_latest_link(LatestLink which);
 
 bool on_network(const char* path);  // whether it lies on a network file system
 
-// Appends a serialized Header. Drain thread. `asks_cuda`: with devices and versions, if the CUDA
-// runtime is loaded.
+// Appends a serialized Header. Drain thread. `asks_cuda`: with devices and versions, if CUDA has
+// started.
 bool encode_header(ByteBuffer& out, const char* gpu_times_missing, bool asks_cuda);
 
 }  // namespace gpuprof

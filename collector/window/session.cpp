@@ -23,6 +23,7 @@
 #include "collector/cupti/cupti_session.h"
 #include "collector/python/bridge.h"
 #include "collector/record/collector.h"
+#include "collector/record/cuda_start.h"
 #include "collector/record/ring.h"
 #include "collector/samples/data_worker.h"
 #include "collector/stacks/stacks.h"
@@ -316,6 +317,7 @@ bool ensure_started() {
 
 uint8_t wake_session(ApiId api) {
   if (t_state.blocked) return kHookSettled;
+  if (api_rows()[api].library == Library::cudart) note_runtime_call();
   ensure_started();
   return g_hook_flags[api].load(std::memory_order_relaxed);
 }

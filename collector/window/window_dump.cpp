@@ -182,6 +182,7 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   write_counters(drain);
   // At exit NVML may have been taken down.
   if (std::strcmp(window.end_reason, "exit") != 0) look_at_interconnect(monotonic_ns());
+  write_cuda(drain);
   drain.body.clear();
   LossCounts losses = new_losses();
   if (encode_summary(drain.body, window, totals_of(drain, window, losses), losses)) {

@@ -37,6 +37,7 @@ struct Drain {
   uint32_t failures_before_early = 0;
   EarlyDump early{};
   Budget budget{};
+  bool awaits_cuda = false;  // it had not started when the window's header was written
   bool window_open = false;
   uint64_t left_out = 0;  // events of the open window that had to go
   uint64_t moved_to = 0;  // where its begin has to be then
@@ -68,6 +69,8 @@ void add_anchor();
 // A process that is killed before its first batch, or its first window, can be identified.
 void keep_identity(const ByteBuffer& header);
 void write_header(Drain& drain);
+// What the header lacks, if CUDA has started since.
+void write_cuda(Drain& drain);
 void write_counters(Drain& drain);
 // New modules go to the ring at once, and to the dump: each Modules message names all of them.
 void keep_modules(Drain& drain);

@@ -25,7 +25,8 @@ enum class ChunkKind : uint32_t {
   workers = 8,
   live_memory = 9,
   nvtx_names = 10,
-  budget = 11
+  budget = 11,
+  cuda = 12  // the last
 };
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 

@@ -347,7 +347,7 @@ class Reader {
       return;
     }
     if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind > static_cast<uint32_t>(ChunkKind::budget)) return;
+    if (body.kind > static_cast<uint32_t>(ChunkKind::cuda)) return;
     std::string_view raw;
     if (kind != ChunkKind::events) job->wrong = inflater_.unpack(body, raw);
     if (!job->wrong.empty()) return damage(at, std::move(job->wrong));
@@ -369,6 +369,7 @@ class Reader {
       case ChunkKind::nvtx_names:
         return message<dump::NvtxNames>(at, raw, &ChunkVisitor::on_nvtx_names);
       case ChunkKind::budget: return message<dump::Budget>(at, raw, &ChunkVisitor::on_budget);
+      case ChunkKind::cuda: return message<dump::Header>(at, raw, &ChunkVisitor::on_cuda);
       case ChunkKind::counters: return message<dump::Counters>(at, raw, &ChunkVisitor::on_counters);
     }
   }

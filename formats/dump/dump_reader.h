@@ -31,6 +31,8 @@ class ChunkVisitor {
   virtual void on_live_memory(const dump::LiveMemory&, uint64_t /*offset*/) {}
   virtual void on_nvtx_names(const dump::NvtxNames&, uint64_t /*offset*/) {}
   virtual void on_budget(const dump::Budget&, uint64_t /*offset*/) {}
+  // Fields 18 to 22 of the dump's header.
+  virtual void on_cuda(const dump::Header&, uint64_t /*offset*/) {}
   virtual void on_graphs(const dump::Graphs&, uint64_t /*offset*/) {}
   // Bytes were lost between the chunks delivered before and after this call.
   virtual void on_damage(const Problem&) {}

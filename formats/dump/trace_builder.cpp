@@ -245,6 +245,16 @@ void TraceBuilder::on_budget(const dump::Budget& budget, uint64_t) {
   segment().budget = budget;
 }
 
+void TraceBuilder::on_cuda(const dump::Header& cuda, uint64_t) {
+  if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
+  dump::Header& header = segment().process.header;
+  header.set_driver_version(cuda.driver_version());
+  header.set_runtime_version(cuda.runtime_version());
+  header.set_cupti_version(cuda.cupti_version());
+  header.set_nccl_version(cuda.nccl_version());
+  *header.mutable_device() = cuda.device();
+}
+
 void TraceBuilder::on_damage(const Problem&) { damaged_ = true; }
 
 void TraceBuilder::mark_recovered(int64_t looked_at) {

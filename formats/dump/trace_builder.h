@@ -31,6 +31,7 @@ class TraceBuilder : public ChunkVisitor {
   void on_counters(const dump::Counters& counters, uint64_t offset) override;
   void on_graphs(const dump::Graphs& graphs, uint64_t offset) override;
   void on_nvtx_names(const dump::NvtxNames& names, uint64_t offset) override;
+  void on_cuda(const dump::Header& cuda, uint64_t offset) override;
   void on_budget(const dump::Budget& budget, uint64_t offset) override;
   void on_live_memory(const dump::LiveMemory& live, uint64_t offset) override;
   void on_damage(const Problem& problem) override;

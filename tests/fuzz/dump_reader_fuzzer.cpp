@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   load({reinterpret_cast<const char*>(data), size});
   ByteBuffer wrapped;
   for (auto kind = static_cast<uint32_t>(ChunkKind::header);
-       kind <= static_cast<uint32_t>(ChunkKind::budget); ++kind) {
+       kind <= static_cast<uint32_t>(ChunkKind::cuda); ++kind) {
     // The summary comes last: what follows one is of another window.
     if (static_cast<ChunkKind>(kind) == ChunkKind::summary) continue;
     if (!append_chunk(wrapped, static_cast<ChunkKind>(kind), data, size, 0)) return 0;

@@ -316,7 +316,7 @@ def test_cupti_of_a_runtime_that_is_loaded_later(schedule, tmp_path):
     if not schedule:
         assert missing == "" and timed == 10, (missing, timed)
         return
-    seconds = re.fullmatch(r"for (\d+\.\d{3}) s of the window, until CUDA was loaded and CUPTI attached", missing)
+    seconds = re.fullmatch(r"for (\d+\.\d{3}) s of the window, until CUDA had started and CUPTI was attached", missing)
     found = harness.records(*harness.dumps(tmp_path / "out"))
     sets = sorted(harness.of_kind(found, "set"), key=lambda each: each["begin_mono_ns"])
     joined = sum("partner" in each for each in sets)

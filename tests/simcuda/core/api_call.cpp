@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simcuda/core/api_call.h"
 
+#include <cupti.h>
+
 #include <utility>
 
 #include "tests/simcuda/core/clock.h"
@@ -43,6 +45,11 @@ bool is_for_good(cudaError_t error) {
   }
 }
 
+// As of CUDA 12.0, cudaRuntimeGetVersion "no longer initializes CUDA" (CUDA runtime API).
+bool starts_driver(const ApiInfo& info) {
+  return !info.driver && info.cbid != CUPTI_RUNTIME_TRACE_CBID_cudaRuntimeGetVersion_v3020;
+}
+
 std::atomic<cudaError_t> error_for_good{cudaSuccess};
 
 // What the call is really made as; consumes the thread's DriverCall.
@@ -58,7 +65,9 @@ ApiCall::ApiCall(const ApiInfo& info, const void* params, const char* symbol, Ca
 
 ApiCall::ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin)
     : info_(*as.api), origin_(origin) {
-  start_driver();
+  // "Any driver API function call" before cuInit "will return CUDA_ERROR_NOT_INITIALIZED" (CUDA
+  // driver API, cuInit).
+  if (starts_driver(info_) || origin_ == CallOrigin::kNccl) start_driver();
   event_.begin = now_ns();
   TruthLog::instance().make_room();
   Core& core = Core::instance();
@@ -84,6 +93,7 @@ ApiCall::ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin)
 cudaError_t ApiCall::refusal() const {
   const cudaError_t health = Core::instance().health();
   if (health != cudaSuccess) return health;
+  if (info_.driver && !driver_is_started()) return cudaErrorInitializationError;
   const cudaError_t before = info_.trivial ? cudaSuccess : error_for_good.load();
   return before != cudaSuccess ? before : injected_failure(info_.name);
 }

@@ -65,7 +65,10 @@ void Core::load_cupti() {
 void Core::set_forked() {
   Core& core = instance();
   thread_state().tid = static_cast<uint32_t>(::syscall(SYS_gettid));
-  if (core.used_.load()) core.forked_.store(true);
+  // Without a context, too: cudaGetDeviceCount "initializes the CUDA Driver API (via cuInit)", and
+  // "subsequent forks [...] will fail with a CUDA initialization error" (PyTorch, notes/cuda,
+  // "Device-agnostic code").
+  if (driver_is_started()) core.forked_.store(true);
 }
 
 cudaError_t Core::health() const {
@@ -82,7 +85,6 @@ bool Core::wanted(int activity_kind) const {
 Device& Core::device(int index) {
   Device& device = devices_[static_cast<size_t>(index)];
   if (device.context_id != 0) return device;
-  used_.store(true);
   device.context_id = static_cast<uint32_t>(index) + 1;
   if (CuptiSink* cupti = sink()) cupti->context_created(index, device.context_id);
   device.legacy_stream = make_stream(device, kDefaultStreamId, 0, 0);
@@ -233,7 +235,10 @@ std::vector<StreamInfo> Core::live_streams() {
   return out;
 }
 
-void Core::wait_for_start() { wait_for_driver(); }
+void Core::start() {
+  start_driver();
+  wait_for_driver();
+}
 bool Core::is_started() const { return driver_is_started(); }
 uint64_t Core::seed() { return settings().seed; }
 bool Core::is_known(const void* pointer, size_t bytes) {

@@ -22,7 +22,8 @@ class Core final : public SimCore, public OpObserver {
   // Never destroyed: calls arrive before constructors and after destructors.
   static Core& instance();
 
-  // What every call into the runtime would return now: no driver, or forked after first use.
+  // What every call into the runtime would return now: no driver, or forked after the driver's
+  // start.
   cudaError_t health() const;
 
   // Wraps at 32 bits; 0 means none and is left out.
@@ -106,7 +107,7 @@ class Core final : public SimCore, public OpObserver {
   uint64_t next_launch_index() { return launch_index_++; }
 
   // SimCore
-  void wait_for_start() override;
+  void start() override;
   bool is_started() const override;
   void attach_cupti(CuptiSink* sink) override { sink_.store(sink, std::memory_order_release); }
   int device_count() override;
@@ -150,7 +151,6 @@ class Core final : public SimCore, public OpObserver {
   std::vector<std::shared_ptr<Capture>> captures_;  // begun and not ended
   std::atomic<CuptiSink*> sink_{nullptr};
   std::atomic<uint32_t> correlation_{0};
-  std::atomic<bool> used_{false};
   std::atomic<bool> forked_{false};
   uint32_t event_id_ = 0;
   uint32_t context_id_ = 200;  // after those of devices and of green contexts

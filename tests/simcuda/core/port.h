@@ -225,8 +225,9 @@ struct DeviceModel {
 // What the core gives libcupti and libnccl. Thread safe.
 class SimCore {
  public:
-  // Waits while another thread starts the driver: what CUPTI's functions have to do.
-  virtual void wait_for_start() = 0;
+  // Starts the driver, or waits while another thread does: what CUPTI's functions have to do (a
+  // subscription makes "early CUDA initialization", pytorch/pytorch #171804).
+  virtual void start() = 0;
   virtual bool is_started() const = 0;
   virtual void attach_cupti(CuptiSink* sink) = 0;
   virtual int device_count() = 0;

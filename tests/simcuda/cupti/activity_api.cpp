@@ -27,7 +27,7 @@ CUptiResult start() {
   die_without_driver();
   if (switches().no_driver) return CUPTI_ERROR_UNKNOWN;
   Session::instance().attach();
-  if (SimCore* core = Session::instance().core()) core->wait_for_start();
+  if (SimCore* core = Session::instance().core()) core->start();
   return CUPTI_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/simcuda/core/core.h"
 #include "tests/simcuda/core/settings.h"
 #include "tests/simcuda/core/start.h"
 
@@ -19,6 +20,14 @@ int device_count() {
   return n > 0 ? n : 8;
 }
 
+// In a child that was forked after the driver's start, cuInit and cuDeviceGetCount give this error
+// (triton-lang/triton #10443).
+bool is_forked() {
+  return gpuprof::simcuda::Core::instance().health() == cudaErrorInitializationError;
+}
+
+bool is_there() { return gpuprof::simcuda::driver_is_started() && !is_forked(); }
+
 }  // namespace
 
 extern "C" {
@@ -26,6 +35,7 @@ extern "C" {
 CUresult cuInit(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (gpuprof::simcuda::settings().no_driver) return CUDA_ERROR_NO_DEVICE;
+  if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
   gpuprof::simcuda::start_driver();
   return CUDA_SUCCESS;
 }
@@ -37,14 +47,14 @@ CUresult cuDriverGetVersion(int* version) {
 }
 
 CUresult cuDeviceGetCount(int* count) {
-  if (!gpuprof::simcuda::driver_is_started()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!is_there()) return CUDA_ERROR_NOT_INITIALIZED;
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *count = device_count();
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  if (!gpuprof::simcuda::driver_is_started()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!is_there()) return CUDA_ERROR_NOT_INITIALIZED;
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (ordinal < 0 || ordinal >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;

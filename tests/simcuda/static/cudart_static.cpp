@@ -67,7 +67,10 @@ std::map<const void*, std::string>& kernels() {
 CUfunction function_of(const void* stub) {
   static const auto load = driver<decltype(&cuModuleLoadData)>("cuModuleLoadData", 2000);
   static const auto get = driver<decltype(&cuModuleGetFunction)>("cuModuleGetFunction", 2000);
+  static const auto start = driver<decltype(&cuInit)>("cuInit", 2000);
+  static const CUresult started = start(0);
   static CUmodule module = nullptr;
+  if (started != CUDA_SUCCESS) return nullptr;
   static auto& functions = *new std::map<const void*, CUfunction>();
   if (module == nullptr) load(&module, "");
   CUfunction& function = functions[stub];
