@@ -51,15 +51,6 @@ uint64_t to_ticks(uint64_t ns) {
   return static_cast<uint64_t>(static_cast<double>(ns) * session().clock.ticks_per_ns);
 }
 
-int32_t result_of(const Record& record) {
-  switch (record.kind) {
-    case Kind::launch: return static_cast<int32_t>(record.launch.result);
-    case Kind::copy: return record.copy.result;
-    case Kind::set: return record.set.result;
-    default: return -1;
-  }
-}
-
 bool make_events(const EventDriver& driver, EventPair& pair) {
   if (pair.begin) return true;
   const RelaxedCapture relaxed(driver);

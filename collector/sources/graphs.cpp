@@ -112,6 +112,14 @@ void keep_captured(uint64_t node, const CapturedCall& call) {
   if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
 }
 
+// Whether a call of the same capture has made this node. Ids of captures are "unique over the
+// lifetime of the process" (cuStreamGetCaptureInfo).
+bool is_kept(uint64_t node, uint64_t capture) {
+  const LockGuard guard(g_lock);
+  const uint32_t found = g->by_handle.empty() ? 0 : slot_of(node);
+  return found && g->captured[found - 1].call.capture == capture;
+}
+
 }  // namespace
 
 void capture_began() {
@@ -137,6 +145,17 @@ uint64_t stream_of(const Record& record) {
   }
 }
 
+int32_t result_of(const Record& record) {
+  switch (record.kind) {
+    case Kind::launch: return static_cast<int32_t>(record.launch.result);
+    case Kind::copy: return record.copy.result;
+    case Kind::set: return record.set.result;
+    case Kind::alloc:
+    case Kind::dealloc: return record.memory.result;
+    default: return -1;
+  }
+}
+
 bool has_own_stream(ApiId api) {
   const char* const name = api < api_count() ? api_rows()[api].name : "";
   const size_t length = std::strlen(name);
@@ -159,7 +178,8 @@ void note_captured(Record& record, bool per_thread, StringId stack) {
   constexpr int kActive = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
   if (ask(stream, &status, &id, &graph, &nodes, &count) != 0 || status != kActive) return;
   record.flags |= kFlagCaptured;
-  if (count != 1) return;  // no node: a failed call, or nothing to do
+  // A call that made no node finds the newest of those before it, or none.
+  if (count != 1 || result_of(record) != 0 || is_kept(nodes[0], id)) return;
   keep_captured(nodes[0], {record, stream, id, current_tid(), stack, Kind::none});
 }
 

@@ -17,6 +17,8 @@ bool any_capture();
 
 // Of a launch, copy, set or memory call: the stream as the program passed it.
 uint64_t stream_of(const Record& record);
+// Likewise what the call returned.
+int32_t result_of(const Record& record);
 // Whether a null stream stands for the thread's own in calls of this row (_ptsz, _ptds).
 bool has_own_stream(ApiId api);
 

@@ -248,6 +248,38 @@ def test_kinds_of_nodes(kinds, when, mode, tmp_path):
             assert "graph_untimed" not in graphs.losses
 
 
+# What is captured: three sets, the second of which is refused. Prints when each was about to be, and what it gave.
+SETS = """
+import ctypes, sys, time
+cuda = ctypes.CDLL("libcudart.so.13")
+memory, stream, graph, exec = (ctypes.c_void_p() for _ in range(4))
+assert cuda.cudaMalloc(ctypes.byref(memory), 4096) == 0 and cuda.cudaStreamCreate(ctypes.byref(stream)) == 0
+assert cuda.cudaStreamBeginCapture(stream, 2) == 0
+for size in (1000, 2000, 3000):
+    time.sleep(0.01)
+    print(size, time.monotonic_ns(), cuda.cudaMemsetAsync(memory, 0, ctypes.c_size_t(size), stream), flush=True)
+time.sleep(0.01)
+assert cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)) == 0
+assert cuda.cudaGraphInstantiateWithFlags(ctypes.byref(exec), graph, ctypes.c_ulonglong(0)) == 0
+for _ in range(3):
+    assert cuda.cudaGraphLaunch(exec, stream) == 0 and cuda.cudaDeviceSynchronize() == 0
+"""
+
+
+def test_a_refused_call_is_no_nodes(tmp_path):
+    """The node before it stays that of its own call."""
+    done = harness.run([harness.PYTHON, "-c", SETS], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_ACTIVITIES="+graph:node", SIMCUDA_FAIL="cudaMemsetAsync:2:9", **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    began = {int(size): int(time) for size, time, _ in map(str.split, done.out.splitlines())}
+    assert [line.split()[2] for line in done.out.splitlines()] == ["0", "9", "0"]
+    sets = harness.of_kind(harness.records(*harness.dumps(tmp_path)), "gpu_set")
+    assert [each["bytes"] for each in sets] == [1000, 3000] * 3
+    for each in sets:
+        captured = each["captured_mono_ns"]
+        assert began[1000] < captured < began[2000] if each["bytes"] == 1000 else began[3000] < captured, (each, began)
+
+
 def test_conditional_nodes_beside_work_that_goes_on(tmp_path):
     """CUPTI keeps a buffer back while a kernel of after the window, in it too, still runs. The graph's nodes may have no records."""
     graphs, _ = profile_kinds(tmp_path, KINDS["all"], FIRST, "+graph:node", SIMCUDA_KERNEL_NS=20_000_000)
