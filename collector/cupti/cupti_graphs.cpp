@@ -16,9 +16,8 @@ namespace gpuprof {
 namespace {
 
 constexpr CUpti_CallbackIdResource kCallbacks[] = {
-    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
-    CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,          CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+    CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING,  CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING,
 };
 
@@ -84,9 +83,11 @@ void choose_with_others(const CuptiActivities& activities, bool whole) {
   if (live_graphs() == 0 && (whole || in_force)) time_as_a_whole(activities);
 }
 
-// Of the nodes that CUPTI has told the calling thread of since it last told it of an executable
-// graph: instantiation makes the nodes first.
+// Of the nodes that CUPTI has told the calling thread of since an executable graph began to be
+// made: instantiation makes the nodes first. Other nodes are cloned with cudaGraphClone, and with
+// the graph of cudaGraphAddChildGraphNode.
 thread_local GraphContent t_content __attribute__((tls_model("initial-exec")));
+thread_local bool t_instantiates __attribute__((tls_model("initial-exec"))) = false;
 
 void count_node(CUgraphNodeType type) {
   ++t_content.nodes;
@@ -306,13 +307,18 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
   }
   if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
     graph_exec_created(handle(graph.graphExec), t_content);
+  }
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING ||
+      id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
     t_content = {};
+    t_instantiates = id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING;
   }
   if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING) {
     graph_exec_destroyed(handle(graph.graphExec));
   }
   if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) return;
   count_node(graph.nodeType);
+  if (!t_instantiates) graph_node_copied(handle(graph.originalNode), handle(graph.node));
   const auto node_id = g_node_id.load(std::memory_order_acquire);
   uint64_t node = 0;
   if (node_id && node_id(graph.node, &node) == CUPTI_SUCCESS) {

@@ -220,6 +220,11 @@ void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
   if (g->cloned.push_back(row)) store_graph_node_in_ring(row);
 }
 
+void graph_node_copied(uint64_t original_handle, uint64_t handle) {
+  CapturedCall call{};
+  if (captured_call_of(original_handle, call)) keep_captured(handle, call);
+}
+
 void graph_exec_created(uint64_t exec, const GraphContent& content) {
   const LockGuard guard(g_lock);
   (void)g->execs.push_back({exec, content});

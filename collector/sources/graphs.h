@@ -54,7 +54,8 @@ struct GraphContent {
 };
 
 // From CUPTI's resource callbacks, on the thread that instantiates or destroys a graph.
-void graph_node_cloned(uint64_t original_handle, uint64_t node_id);
+void graph_node_cloned(uint64_t original_handle, uint64_t node_id);  // into an executable graph
+void graph_node_copied(uint64_t original_handle, uint64_t handle);   // into another graph
 void graph_exec_created(uint64_t exec, const GraphContent& content);
 void graph_exec_destroyed(uint64_t exec);
 

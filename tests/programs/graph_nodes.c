@@ -11,6 +11,8 @@
 //   g     a graph of two kernels
 //   w     a loop that runs its kernel three times
 //   0     a kernel under a condition that does not hold
+//   l     the executable graph is made of a clone of the graph
+//   m     a graph within: a kernel, a set and a copy, captured
 //   p     the first kernel gets another shape after the first launch
 //   x, X  killed at the end of that step: at once, after a second
 //
@@ -78,6 +80,16 @@ static void add_one(cudaGraph_t graph, char kind) {
     hazard_check(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, child), "add child");
     hazard_check(cudaGraphDestroy(child), "destroy child");
   }
+  if (kind == 'm') {
+    cudaGraph_t child = NULL;
+    hazard_check(cudaStreamBeginCapture(g_stream, cudaStreamCaptureModeGlobal), "begin capture");
+    capture_one('k');
+    capture_one('s');
+    capture_one('c');
+    hazard_check(cudaStreamEndCapture(g_stream, &child), "end capture");
+    hazard_check(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, child), "add child");
+    hazard_check(cudaGraphDestroy(child), "destroy child");
+  }
   if (kind == 'w' || kind == '0') {
     cudaGraphConditionalHandle handle;
     struct cudaGraphNodeParams params;
@@ -128,6 +140,12 @@ int main(int count, char** arguments) {
   for (int step = 0; step < kSteps; ++step) {
     if (step == when) {
       graph = make_graph(kinds);
+      if (strchr(kinds, 'l') != NULL) {
+        cudaGraph_t clone = NULL;
+        hazard_check(cudaGraphClone(&clone, graph), "clone");
+        hazard_check(cudaGraphDestroy(graph), "destroy graph");
+        graph = clone;
+      }
       hazard_check(cudaGraphInstantiateWithFlags(&exec, graph, 0), "instantiate");
     }
     for (int i = 0; exec != NULL && i < kLaunches; ++i) {

@@ -194,7 +194,7 @@ def test_earlier_graphs_of_nodes_without_records(kinds, tmp_path):
 # Graphs of other kinds of nodes than kernels, copies and sets (graph_nodes.c).
 KINDS = {"all": "kcsahegw0", "allocation": "ka", "host_first": "hk", "host_last": "kh", "host_around": "hkh", "events": "keks",
          "child": "g", "loop": "kw", "only_loop": "w", "skipped": "k0", "only_skipped": "0", "only_host": "h",
-         "only_events": "e", "parameters": "pkk"}
+         "only_events": "e", "parameters": "pkk", "clone": "kcsl", "captured_child": "kms"}
 NODES = harness.HAZARDS / "graph_nodes"
 
 
@@ -246,6 +246,17 @@ def test_kinds_of_nodes(kinds, when, mode, tmp_path):
             assert graphs.losses["graph_untimed"] == len(graphs.launches)
         else:
             assert "graph_untimed" not in graphs.losses
+
+
+@pytest.mark.parametrize("kinds", ["kcsl", "kms", "kmsl"])
+def test_nodes_of_cloned_graphs_have_their_calls(kinds, tmp_path):
+    """A clone and a graph within another have handles of their own."""
+    graphs, done = profile_kinds(tmp_path, kinds, FIRST, "+graph:node")
+    api = {"gpu_kernel": "cudaLaunchKernel", "gpu_set": "cudaMemsetAsync", "gpu_copy": "cudaMemcpyAsync"}
+    found = [record for launch in graphs.launches for record in graphs.work_of(launch)]
+    assert len(found) == len(graphs.launches) * (5 if "m" in kinds else 3), done.err
+    assert all(record.get("captured_by") == api[record["kind"]] for record in found), found
+    assert graphs.losses == {}
 
 
 # What is captured: three sets, the second of which is refused. Prints when each was about to be, and what it gave.

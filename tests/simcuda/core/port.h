@@ -119,7 +119,13 @@ struct MemoryInfo {
 };
 
 // A change of a graph, as CUPTI's resource callbacks tell it. Handles are the ids themselves.
-enum class GraphChange : uint8_t { kNodeCreated, kNodeCloned, kExecCreated, kExecDestroyed };
+enum class GraphChange : uint8_t {
+  kNodeCreated,
+  kNodeCloned,
+  kExecStarting,
+  kExecCreated,
+  kExecDestroyed
+};
 struct GraphEvent {
   GraphChange change;
   cudaGraph_t graph = nullptr;

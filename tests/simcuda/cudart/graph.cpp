@@ -42,6 +42,7 @@ void announce_nodes(CuptiSink* sink, cudaGraph_t graph, cudaGraphExec_t handle,
 
 void announce(CuptiSink* sink, cudaGraph_t graph, cudaGraphExec_t handle, const GraphExec& exec) {
   if (sink == nullptr) return;
+  sink->graph_changed({GraphChange::kExecStarting, graph});
   announce_nodes(sink, graph, handle, exec, exec.nodes);
   sink->graph_changed({GraphChange::kExecCreated, graph, handle, exec.id});
 }

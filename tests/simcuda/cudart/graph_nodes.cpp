@@ -10,6 +10,7 @@ namespace {
 
 constexpr ApiInfo kCreate{"cudaGraphCreate", CUPTI_RUNTIME_TRACE_CBID_cudaGraphCreate_v10000};
 constexpr ApiInfo kDestroy{"cudaGraphDestroy", CUPTI_RUNTIME_TRACE_CBID_cudaGraphDestroy_v10000};
+constexpr ApiInfo kClone{"cudaGraphClone", CUPTI_RUNTIME_TRACE_CBID_cudaGraphClone_v10000};
 constexpr ApiInfo kGetNodes{"cudaGraphGetNodes", CUPTI_RUNTIME_TRACE_CBID_cudaGraphGetNodes_v10000,
                             true};
 constexpr ApiInfo kDependencies{"cudaGraphNodeGetDependencies",
@@ -42,6 +43,21 @@ cudaError_t add(const ApiInfo& which, cudaGraphNode_t* out, cudaGraph_t handle, 
   });
 }
 
+// Its nodes have handles of their own, of which CUPTI tells (CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED).
+std::shared_ptr<Graph> clone(Core& core, const Graph& graph) {
+  const auto out = core.create_graph();
+  for (const Graph::Node& node : graph.nodes) {
+    Graph::Node copy = node;
+    copy.id = node_id(out->id, out->nodes.size());
+    if (node.body != nullptr) copy.body = clone(core, *node.body);
+    thread_state().created_nodes.push_back({GraphChange::kNodeCloned,
+                                            reinterpret_cast<cudaGraph_t>(out.get()), nullptr, 0,
+                                            copy.id, node.id, static_cast<int>(node.type)});
+    out->nodes.push_back(std::move(copy));
+  }
+  return out;
+}
+
 }  // namespace
 }  // namespace gpuprof::simcuda
 
@@ -63,6 +79,18 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return run_api(kDestroy, [&](ApiCall&) {
     const Core::Lock held = Core::instance().lock();
     return Core::instance().destroy_graph(graph) ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+cudaError_t cudaGraphClone(cudaGraph_t* out, cudaGraph_t handle) {
+  return run_api(kClone, [&](ApiCall& call) {
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    const auto graph = core.graph(handle);
+    if (out == nullptr || graph == nullptr) return cudaErrorInvalidValue;
+    const auto made = clone(core, *graph);
+    call.details.graph = made->id;
+    *out = reinterpret_cast<cudaGraph_t>(made.get());
+    return cudaSuccess;
   });
 }
 // Gives the number of nodes, and for each an opaque handle, its id.
@@ -104,12 +132,15 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* out, cudaGraph_t graph, cons
     return node.work.info.name[0] ? cudaSuccess : cudaErrorInvalidDeviceFunction;
   });
 }
+// "The child graph is cloned in this call" (CUDA runtime API).
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* out, cudaGraph_t graph,
                                        const cudaGraphNode_t*, size_t, cudaGraph_t child) {
   return add(kAddChild, out, graph, [&](Core& core, Graph::Node& node) {
     node.type = NodeType::kGraph;
-    node.body = core.graph(child);
-    return node.body == nullptr ? cudaErrorInvalidValue : cudaSuccess;
+    const auto graph = core.graph(child);
+    if (graph == nullptr) return cudaErrorInvalidValue;
+    node.body = clone(core, *graph);
+    return cudaSuccess;
   });
 }
 // The handle is how many times a body runs: kernels, which would change it, do not run here.

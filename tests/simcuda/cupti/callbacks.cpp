@@ -92,7 +92,8 @@ std::atomic<bool>* Subscriber::slot(CUpti_CallbackDomain domain, CUpti_CallbackI
 void Session::graph_changed(const GraphEvent& event) {
   constexpr CUpti_CallbackIdResource kIds[] = {
       CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
-      CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING};
+      CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED,
+      CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING};
   const CUpti_CallbackIdResource id = kIds[static_cast<size_t>(event.change)];
   CUpti_GraphData graph{};
   graph.graph = graph.originalGraph = event.graph;
