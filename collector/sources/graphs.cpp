@@ -18,7 +18,7 @@ namespace {
 
 // A call that became a node of the graph under capture.
 struct CapturedNode {
-  uint64_t handle;  // the driver's; may be used again once the graph is destroyed
+  uint64_t handle;  // the driver's; may be used again once the graph is destroyed. 0: it was
   CapturedCall call;
 };
 
@@ -80,7 +80,10 @@ bool index_captured() {
   while (slots < count * 4) slots *= 2;
   g->by_handle.clear();
   if (!g->by_handle.resize(slots)) return false;
-  for (size_t i = 0; i < count; ++i) slot_of(g->captured[i].handle) = static_cast<uint32_t>(i + 1);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t handle = g->captured[i].handle;
+    if (handle) slot_of(handle) = static_cast<uint32_t>(i + 1);
+  }
   return true;
 }
 
@@ -118,6 +121,13 @@ bool is_kept(uint64_t node, uint64_t capture) {
   const LockGuard guard(g_lock);
   const uint32_t found = g->by_handle.empty() ? 0 : slot_of(node);
   return found && g->captured[found - 1].call.capture == capture;
+}
+
+// The handle is another node's now.
+void forget_node(uint64_t node) {
+  const LockGuard guard(g_lock);
+  const uint32_t found = g->by_handle.empty() ? 0 : slot_of(node);
+  if (found) g->captured[found - 1].handle = 0;
 }
 
 }  // namespace
@@ -195,6 +205,7 @@ void note_created_node(uint64_t node, uint64_t graph) {
   ++t_created.count;
   t_created.node = node;
   t_created.graph = graph;
+  forget_node(node);  // a call that has made it is noted at its end
 }
 
 void note_created_call(Record& record, StringId stack) {
@@ -222,6 +233,7 @@ void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
 
 void graph_node_copied(uint64_t original_handle, uint64_t handle) {
   CapturedCall call{};
+  forget_node(handle);
   if (captured_call_of(original_handle, call)) keep_captured(handle, call);
 }
 

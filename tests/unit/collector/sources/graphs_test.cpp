@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collector/sources/replayed_graphs.h"
+#include "formats/core/record.h"
 
 namespace gpuprof {
 namespace {
@@ -49,6 +50,35 @@ TEST(GraphsTest, InAWindowCuptisWordCounts) {
   graph_exec_destroyed(kExec);
   EXPECT_EQ(records_of(kExec), NodeRecords::likely);
   cupti_tells_of_graphs(false);
+}
+
+// A launch that CUPTI tells of: it makes the node `node`.
+void launch_makes(uint64_t node, uint64_t graph) {
+  Record record{};
+  record.kind = Kind::launch;
+  forget_created_nodes();
+  note_created_node(node, graph);
+  note_created_call(record, 0);
+}
+
+bool has_call(uint64_t node) {
+  CapturedCall call{};
+  return captured_call_of(node, call);
+}
+
+// A graph's nodes are gone with it, and cudaGraphAddKernelNode makes one at the same place.
+TEST(GraphsTest, AHandleThatIsUsedAgainIsAnotherNode) {
+  constexpr uint64_t kNode = 0x9001, kCopy = 0x9002;
+  launch_makes(kNode, 1);
+  EXPECT_TRUE(has_call(kNode));
+  graph_node_copied(kNode, kCopy);
+  EXPECT_TRUE(has_call(kCopy));
+  note_created_node(kNode, 2);
+  EXPECT_FALSE(has_call(kNode));
+  graph_node_copied(kNode, kCopy);
+  EXPECT_FALSE(has_call(kCopy));
+  launch_makes(kNode, 3);
+  EXPECT_TRUE(has_call(kNode));
 }
 
 }  // namespace
