@@ -59,6 +59,16 @@ void insert(const LiveRow& row) {
   if (!g_table.insert(row)) count_loss(Loss::memory_log_full);
 }
 
+// cuMemUnmap takes away all mappings in its range, which lie side by side.
+void remove_rest(const Record& record, const LiveRow& first) {
+  const uint64_t end = record.memory.address + record.memory.bytes;
+  LiveRow was = first;
+  for (uint64_t next = first.address + first.bytes; next < end && was.bytes; next += was.bytes) {
+    if (!g_table.remove(next, false, was)) return;
+    if (was.ticks > record.begin) return insert(was);  // another thread has mapped it again since
+  }
+}
+
 // Of the allocators' totals, at the end of a copy of the table.
 AllocatorRow* allocators_in(const RingRegion& region) {
   return reinterpret_cast<AllocatorRow*>(ring()->region<uint8_t>(region) + region.bytes -
@@ -127,8 +137,8 @@ void log_memory_call(const Record& record, StringId stack, const LiveRow& releas
   const bool captured = record.flags & kFlagCaptured;  // memory of a graph, given when it runs
   const int result = record.memory.result;
   if (record.kind == Kind::dealloc) {
-    if (released.address != 0 && (result != 0 || captured)) insert(released);
-    return;
+    if (released.address == 0) return;
+    return result != 0 || captured ? insert(released) : remove_rest(record, released);
   }
   if (captured || (result == 0 && record.memory.address == 0)) return;
   const ErrnoGuard keep_errno;

@@ -233,3 +233,27 @@ def test_killed_after_its_window(tmp_path):
 def test_off_by_default(tmp_path):
     done, [dump], _ = run(tmp_path, "weights", GPUPROF_MEMORY="0", GPUPROF_SCHEDULE="skip_first=4,warmup=0,active=3")
     assert done.code == 0 and not harness.of_kind(harness.records(dump), "live"), done.err
+
+
+# Maps four pieces of memory side by side, unmaps the first three by one call, and is killed.
+MAPPED = """
+import ctypes, os, signal
+cuda, piece = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t(2 << 20)
+address, handle, none = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_size_t(0)
+assert cuda.cuInit(0) == 0
+assert cuda.cuMemAddressReserve(ctypes.byref(address), ctypes.c_size_t(8 << 20), none, none, none) == 0
+for number in range(4):
+    assert cuda.cuMemCreate(ctypes.byref(handle), piece, ctypes.create_string_buffer(64), none) == 0
+    assert cuda.cuMemMap(ctypes.c_uint64(address.value + (number << 21)), piece, none, handle, none) == 0
+assert cuda.cuMemUnmap(address, ctypes.c_size_t(6 << 20)) == 0
+print(address.value + (6 << 20), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_one_unmap_of_several_mappings(tmp_path):
+    done = harness.run([sys.executable, "-c", MAPPED], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_MEMORY=1, **STEPS, **BEFORE_ANY_WINDOW))
+    assert done.code == -9, done.err
+    ring, = harness.dumps(tmp_path)
+    assert live_in(harness.records(ring), "left") == {int(done.out): 2 * MIB}

@@ -162,10 +162,17 @@ CUresult cuMemMap(CUdeviceptr p, size_t n, size_t, CUmemGenericAllocationHandle,
                : cudaErrorInvalidValue;
   });
 }
+// Of all that is mapped in the range, which must begin and end with a mapping (NVIDIA/cuda-samples,
+// vectorAddMMAP/multidevicealloc_memmap.cpp unmaps several by one call).
 CUresult cuMemUnmap(CUdeviceptr p, size_t n) {
   return driver_only(k_cuMemUnmap, [&](ApiCall& call) {
     describe(call, p, n);
-    return Core::instance().memory().release(pointer(p)) ? cudaSuccess : cudaErrorInvalidValue;
+    for (size_t done = 0; done < n;) {
+      const auto gone = Core::instance().memory().release(pointer(p + done));
+      if (!gone) return cudaErrorInvalidValue;
+      done += gone->bytes;
+    }
+    return cudaSuccess;
   });
 }
 CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc*, size_t) {
