@@ -48,7 +48,7 @@ constexpr double kLookNs = 1e9;  // for GPUs that come into use in a window
 
 struct Device {
   uint32_t id;  // CUDA's
-  NvmlDevice handle;
+  NvmlDevice handle, memory;
   uint32_t done;  // bit per counter that this GPU does not have, or that never changes
 };
 struct Sample {
@@ -106,11 +106,12 @@ void find_devices() {
     Device* const end = g_devices + g_device_count;
     const bool known =
         std::any_of(g_devices, end, [&](const Device& d) { return d.id == gpus[i].id; });
-    if (!known) g_devices[g_device_count++] = {gpus[i].id, gpus[i].handle, 0};
+    if (!known) g_devices[g_device_count++] = {gpus[i].id, gpus[i].handle, gpus[i].memory, 0};
   }
 }
 
-int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
+int read_counter(const Device& of, Counter counter, uint64_t& value) {
+  const NvmlDevice device = of.handle;
   unsigned small = 0;
   unsigned long long large = 0;
   NvmlUtilization busy{};
@@ -137,7 +138,8 @@ int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
       small = busy.memory;
       break;
     case Counter::memory_used:
-      result = g_nvml.DeviceGetMemoryInfo(device, &memory);
+      if (!of.memory) return -1;
+      result = g_nvml.DeviceGetMemoryInfo(of.memory, &memory);
       large = memory.used;
       break;
     case Counter::ecc_corrected:
@@ -198,7 +200,7 @@ void nvml_sample(uint64_t ticks) {
     for (uint16_t counter = 1; counter < kCounters; ++counter) {
       if (device.done >> counter & 1) continue;
       uint64_t value = 0;
-      if (read_counter(device.handle, static_cast<Counter>(counter), value) != 0) {
+      if (read_counter(device, static_cast<Counter>(counter), value) != 0) {
         device.done |= 1u << counter;
         continue;
       }

@@ -12,6 +12,7 @@ using NvmlDevice = void*;  // nvmlDevice_t
 struct NvmlGpu {
   uint32_t id;  // CUDA's
   NvmlDevice handle;
+  NvmlDevice memory;  // of what the process may use: a slice's, where the GPU has some (MIG)
 };
 inline constexpr size_t kMostNvmlGpus = 64;
 

@@ -119,3 +119,21 @@ def test_no_library(tmp_path):
     lines = [line for line in harness.our_lines(done.err) if "nvml" in line]
     assert len(lines) == 1 and "libnvidia-ml.so.1" in lines[0], done.err
     assert counters(dump) == []
+
+
+def test_memory_of_a_slice(tmp_path):
+    """With MIG it is the slice's, not that of its whole GPU, which others fill."""
+    _, dump = profile(tmp_path, GPUPROF_ACTIVITIES="+nvml", SIMCUDA_MIG=1, SIMCUDA_MEMORY_MB=10240)
+    found = counters(dump)
+    used = [r["value"] for r in found if r["name"] == "GPU memory used"]
+    assert len(used) >= 10 and all(2 << 30 <= value < (2 << 30) + 50 for value in used), used
+    assert any(r["name"] == "power" for r in found) and not any(r["name"] in ("GPU busy", "GPU memory busy") for r in found)
+    report = json.loads(harness.checked("report", "--format", "json", dump).out)
+    assert not [each for each in report["findings"] if each["kind"] == "near_out_of_memory"], report["findings"]
+
+
+def test_a_slice_that_nvml_does_not_know(tmp_path):
+    """Its memory is not known then: that of the GPU is not given for it."""
+    _, dump = profile(tmp_path, GPUPROF_ACTIVITIES="+nvml", SIMCUDA_MIG=1, SIMCUDA_NVML="nvmlDeviceGetHandleByUUID")
+    names = {r["name"] for r in counters(dump)}
+    assert "power" in names and "GPU memory used" not in names

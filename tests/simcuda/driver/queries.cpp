@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What frameworks and compilers ask of the driver about devices, contexts, pointers and kernels,
 // and what no simulated device can do.
+#include <cstring>
+
 #include "tests/simcuda/core/refused.h"
 #include "tests/simcuda/driver/driver_api.h"
 
@@ -8,6 +10,7 @@ namespace gpuprof::simcuda {
 namespace {
 
 SIM_GETTER(cuDeviceGetAttribute)
+SIM_GETTER(cuDeviceGetUuid_v2)
 SIM_GETTER(cuPointerGetAttribute)
 SIM_GETTER(cuMemGetAddressRange_v2)
 SIM_GETTER(cuMemGetAllocationGranularity)
@@ -32,6 +35,17 @@ extern "C" {
 CUresult cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice device) {
   return as_driver(k_cuDeviceGetAttribute, [&] {
     return cudaDeviceGetAttribute(out, static_cast<cudaDeviceAttr>(attribute), device);
+  });
+}
+// As cudaDeviceProp has it.
+CUresult cuDeviceGetUuid_v2(CUuuid* out, CUdevice device) {
+  return driver_only(k_cuDeviceGetUuid_v2, [&](ApiCall&) {
+    if (out == nullptr) return cudaErrorInvalidValue;
+    if (!valid_device(device)) return cudaErrorInvalidDevice;
+    *out = CUuuid{};
+    std::memcpy(out->bytes, "simcuda-device", 14);
+    out->bytes[15] = static_cast<char>(device);
+    return cudaSuccess;
   });
 }
 CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr address) {

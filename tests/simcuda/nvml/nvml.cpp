@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "tests/simcuda/core/clock.h"
@@ -30,6 +31,10 @@ struct SimDevice {
 };
 
 SimDevice g_devices[64];
+SimDevice g_slices[64];  // SIMCUDA_MIG: of each the one that CUDA's device is
+
+bool has_slices() { return std::getenv("SIMCUDA_MIG") != nullptr; }
+bool is_slice(const void* device) { return device >= g_slices && device < std::end(g_slices); }
 std::atomic<int> g_users{0};  // nvmlInit less nvmlShutdown
 
 // SIMCUDA_NVLINK=LINKSxMBPS[,down=N]: what each GPU has, the first N of them not active.
@@ -133,6 +138,25 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** out) {
   return kSuccess;
 }
 
+int nvmlDeviceGetMigMode(void* device, unsigned* now, unsigned* later) {
+  if (g_users == 0) return kUninitialized;
+  if (device == nullptr || now == nullptr || later == nullptr) return kInvalidArgument;
+  *now = *later = has_slices();
+  return kSuccess;
+}
+
+// Of slices alone; their last byte is the device's number (cuDeviceGetUuid_v2).
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** out) {
+  if (g_users == 0) return kUninitialized;
+  unsigned index = 0;
+  constexpr const char* kForm = "MIG-73696d63-7564-612d-6465-76696365%*2x%2x";  // "simcuda-device"
+  if (uuid == nullptr || out == nullptr || std::sscanf(uuid, kForm, &index) != 1) return kNotFound;
+  if (!has_slices() || index >= 64 || !supported("nvmlDeviceGetHandleByUUID")) return kNotFound;
+  g_slices[index].index = static_cast<int>(index);
+  *out = &g_slices[index];
+  return kSuccess;
+}
+
 int nvmlDeviceGetClockInfo(void* device, int type, unsigned* out) {
   return type == 1 ? answer("nvmlDeviceGetClockInfo", device, "SM clock", 1400, out)
                    : answer("nvmlDeviceGetClockInfo", device, "memory clock", 2600, out);
@@ -156,6 +180,8 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* 
 
 int nvmlDeviceGetUtilizationRates(void* device, Utilization* out) {
   if (out == nullptr) return kInvalidArgument;
+  // "On MIG-enabled GPUs, querying device utilization rates is not currently supported" (NVML).
+  if (has_slices()) return kNotSupported;
   const char* const name = "nvmlDeviceGetUtilizationRates";
   const int result = answer(name, device, "GPU busy", 50, &out->gpu);
   return result != kSuccess ? result : answer(name, device, "GPU memory busy", 10, &out->memory);
@@ -163,9 +189,11 @@ int nvmlDeviceGetUtilizationRates(void* device, Utilization* out) {
 
 int nvmlDeviceGetMemoryInfo(void* device, Memory* out) {
   if (out == nullptr) return kInvalidArgument;
-  out->total = 80ull << 30;
+  // A GPU with slices is asked for all of them together, and others fill theirs.
+  const unsigned long long gib = is_slice(device) ? 2 : has_slices() ? 79 : 20;
+  out->total = (is_slice(device) ? 10ull : 80ull) << 30;
   const int result =
-      answer("nvmlDeviceGetMemoryInfo", device, "GPU memory used", 20ull << 30, &out->used);
+      answer("nvmlDeviceGetMemoryInfo", device, "GPU memory used", gib << 30, &out->used);
   out->free = out->total - out->used;
   return result;
 }
