@@ -83,7 +83,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         "the program's names hold in the child": "g_count g_newest g_rows",
         "handlers of fork hold in the child": "name_nvtx_object::registered"},
     "collector/sources/nvtx_text.cpp": {
-        "the program's handles hold in the child": "g_memory g_name_count g_names",
+        "the program's handles hold in the child": "g_bytes g_memory g_name_count g_names",
         "handlers of fork hold in the child": "survive_fork_with_nvtx_names::registered"},
     "collector/stacks/frame_rules.cpp": {FOUND: "g_find_object"},
     "collector/stacks/stacks.cpp": {BEGINS: "g_note g_turns"},
