@@ -66,6 +66,15 @@ bool has_head_of_kineto(std::string_view text) {
          (has("\"deviceProperties\"") || has("\"distributedInfo\""));
 }
 
+// JSON of XLA's profiler: its first keys, and the rows of its host or of a device
+// (tsl/profiler/convert/trace_events_to_json.cc, xplane_schema.cc).
+bool is_of_xla(std::string text) {
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
+  return text.starts_with(R"({"displayTimeUnit":"ns","metadata":{"highres-ticks":true})") &&
+         (text.find(R"("name":"/host:)") != text.npos ||
+          text.find(R"("name":"/device:)") != text.npos);
+}
+
 // Whether it also has "traceEvents", an event or the keys in front of them soon, for files that
 // nobody named; and who wrote it.
 enum class TraceLook { none, trace, our_trace };
@@ -89,9 +98,18 @@ bool is_named_for_a_rank(const std::string& path) {
 
 }  // namespace
 
-bool is_kineto(const std::string& path) { return begins_json(first_text(path, kFirstBytes)); }
+bool is_kineto(const std::string& path) {
+  const std::string text = first_text(path, kFirstBytes);
+  return begins_json(text) && !is_of_xla(text);
+}
 
 std::string why_not_kineto(const std::string& path) {
+  if (is_of_xla(first_text(path, kFirstBytes))) {
+    return fmt::format(
+        "holds a trace of XLA's profiler (jax.profiler, TensorFlow), which XProf and "
+        "ui.perfetto.dev open; {}: record the program with gpuprof run",
+        kAllowedInput);
+  }
   const std::string found = other_contents(path);
   return found.empty() ? found : fmt::format("holds {}; {}", found, kAllowedInput);
 }

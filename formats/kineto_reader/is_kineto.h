@@ -8,7 +8,7 @@
 
 namespace gpuprof {
 
-// Whether a file is JSON.
+// Whether a file is JSON, and not that of XLA's profiler.
 bool is_kineto(const std::string& path);
 // Of a file that is not, the line that says what it holds instead, and what is read. Empty: its
 // contents are not known; a dump's are not.

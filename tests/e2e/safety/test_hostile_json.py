@@ -92,6 +92,24 @@ def test_what_is_no_trace_is_named(tmp_path, contents, what, packed):
     assert "reads its own dumps and JSON traces" in done.err
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_trace_of_xla_is_named(tmp_path, packed, separators):
+    """Its events have no category: as a trace of Kineto's it would have no step, and no work on a GPU."""
+    rows = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+            {"ph": "M", "pid": 1, "tid": 14, "name": "thread_name", "args": {"name": "Stream #14(Compute)"}},
+            {"ph": "X", "pid": 1, "tid": 14, "ts": 10.5, "dur": 3.25, "name": "loop_add_fusion", "args": {"hlo_op": "loop_add_fusion"}}]
+    text = json.dumps({"displayTimeUnit": "ns", "metadata": {"highres-ticks": True}, "traceEvents": rows}, separators=separators)
+    folder = tmp_path / "plugins/profile/2026_11_30"
+    folder.mkdir(parents=True)
+    path = folder / ("host.trace.json.gz" if packed else "host.trace.json")
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    for named in (path, tmp_path):
+        done, _ = told(named)
+        assert done.code == 2 and len(done.err.splitlines()) == 1
+        assert f"{path}: holds a trace of XLA's profiler" in done.err and "gpuprof run" in done.err
+
+
 def test_bytes_that_nobody_knows_are_shown(tmp_path):
     (tmp_path / "trace.json").write_bytes(bytes(range(1, 200)))
     done, _ = told(tmp_path / "trace.json")
