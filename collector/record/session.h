@@ -102,6 +102,7 @@ struct Session {
   std::atomic<bool> names_workers{false};     // it does, those of its DataLoaders
   // A mark has not ended for long: no other one waits for it again.
   std::atomic<bool> mark_is_stuck{false};
+  std::atomic<bool> stuck_mark_is_said{false};
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };
 

@@ -266,8 +266,7 @@ StepLock::StepLock() {
   const bool was_stuck = s.mark_is_stuck.load(std::memory_order_relaxed);
   has_ = was_stuck ? s.step_lock.try_lock() : s.step_lock.lock_within(kLongest);
   if (has_ == was_stuck) s.mark_is_stuck.store(!has_, std::memory_order_relaxed);
-  static std::atomic<bool> said{false};
-  if (has_ || said.exchange(true)) return;
+  if (has_ || s.stuck_mark_is_said.exchange(true)) return;
   log_line(LogLevel::warn,
            "a step's mark has not ended for %llu s, perhaps since a signal handler has jumped out "
            "of it: steps that come meanwhile are left out",
