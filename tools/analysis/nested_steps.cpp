@@ -19,7 +19,6 @@ constexpr size_t kFewestSteps = 2;
 constexpr double kWholeStep = 0.75;  // of the launches of a usual step: a stretch that is one
 constexpr double kMostOfStep = 0.5;  // of a step's time: a range that lasts for all of it
 constexpr size_t kRarest = 200;      // steps: a rarer optimizer is an outer loop's
-constexpr std::string_view kOptimizer = "Optimizer.step#";
 
 struct Range {
   int64_t begin, end;
@@ -104,7 +103,7 @@ void StepFinder::take(uint32_t thread, uint32_t event) {
   const bool ended = range && !(shape.flags & kFlagOpenEnd);
   if (const std::string_view name = likely_step_name(text); !name.empty()) {
     ranges_[{thread, name}].push_back({begin, end, text, ended});
-  } else if (text.starts_with(kOptimizer) && ended) {
+  } else if (names_optimizer_step(text) && ended) {
     optimizers_[thread].push_back({begin, end, text, true});
   }
 }

@@ -55,11 +55,10 @@ OperatorWalk::OperatorWalk(const Timeline& timeline, Grouping grouping, Operator
       owners_(process_) {}
 
 void OperatorWalk::walk() {
-  // The forward pass runs on the main thread; what belongs to it is looked up from others.
-  const uint32_t main = gpuprof::main_thread(process_);
+  // The forward pass runs where steps do; what belongs to it is looked up from others.
   for (const bool first : {true, false}) {
     for (uint32_t i = 0; i < timeline_.threads.size(); ++i) {
-      if ((timeline_.threads[i].id == main) == first) walk(i);
+      if ((i == timeline_.main_thread) == first) walk(i);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "formats/views/slices.h"
 #include "tools/analysis/found_steps.h"
 #include "tools/analysis/kernel_families.h"
+#include "tools/analysis/main_thread.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/walks.h"
 
@@ -48,6 +49,7 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
     out.tensor_cores = uses_tensor_cores(label);
   } else {
     out.loads_data = names_data_loading(label);
+    out.steps_optimizer = names_optimizer_step(label);
     out.dispatches = shape.kind == Kind::op && names_framework_operator(label);
   }
   return out;
@@ -80,7 +82,8 @@ class TimelineBuilder {
     for (const Lane& lane : process.lanes) {
       const uint32_t end = lane.first_event + lane.event_count;
       if (lane.type == LaneType::thread) {
-        out_.threads.push_back({lane.thread_id, lane.first_event, end, {}, 0, {}, {}, Measure{{}}});
+        out_.threads.push_back(
+            {lane.thread_id, lane.first_event, end, {}, 0, {}, {}, Measure{{}}, 0});
       } else if (lane.type == LaneType::stream) {
         out_.streams.push_back({{lane.device, lane.context, lane.stream}, lane.first_event, end});
       }
@@ -124,7 +127,7 @@ class TimelineBuilder {
     }
     find_profiling();
     find_launch_latency();
-    find_main_thread();
+    out_.main_thread = find_main_thread(out_);
     if (out_.steps.empty() || is_bracketed(process_)) look_inside(out_);
     if (process_.recovered || cut_off()) drop_untimed_steps();
     return std::move(out_);
@@ -139,6 +142,7 @@ class TimelineBuilder {
     int64_t open_end = INT64_MIN;
     for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
       const ShapeTraits& traits = out_.traits_of(i);
+      thread.optimizer_steps += traits.steps_optimizer;
       if (traits.loads_data) loading.push_back({events.begin_of(i), events.end_of(i)});
       if (!traits.call || events.begin_of(i) < open_end) continue;
       thread.calls.set(i);
@@ -275,23 +279,6 @@ class TimelineBuilder {
     return out;
   }
 
-  // Where the program's own thread makes no calls (a viewer's id was lost, say), the busiest.
-  void find_main_thread() {
-    const uint32_t wanted = gpuprof::main_thread(process_);
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < out_.threads.size(); ++i) {
-      const HostThread& thread = out_.threads[i];
-      if (thread.id == wanted && thread.call_count + thread.data_loading.size() > 0) {
-        out_.main_thread = i;
-        return;
-      }
-      if (out_.main_thread == kNone || thread.call_count > most) {
-        out_.main_thread = i;
-        most = thread.call_count;
-      }
-    }
-  }
-
   bool cut_off() const {
     return process_.completeness == Completeness::truncated && !process_.recovered;
   }
@@ -381,6 +368,8 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
 }
 
 bool is_bracketed(const Process& process) { return process.step_source == "profiler"; }
+
+bool names_optimizer_step(std::string_view name) { return name.starts_with("Optimizer.step#"); }
 
 bool names_framework_operator(std::string_view name) {
   constexpr std::string_view kOwn[] = {"aten::", "c10d::", "autograd::", "torch::", "prims::"};

@@ -55,12 +55,13 @@ struct ShapeTraits {
   bool call = false, work = false;
   CallClass call_class = CallClass::issue;
   WorkClass work_class = WorkClass::compute;
-  bool copy_call = false;     // a call that copies,
-  bool waits = false;         // and by its name returns when it is done
-  bool pageable = false;      // work: a copy of memory that is not pinned
-  bool loads_data = false;    // a range in a data loader
-  bool dispatches = false;    // an operator, or node of a backward pass, of the framework's own
-  bool tensor_cores = false;  // work: as far as its name tells
+  bool copy_call = false;        // a call that copies,
+  bool waits = false;            // and by its name returns when it is done
+  bool pageable = false;         // work: a copy of memory that is not pinned
+  bool loads_data = false;       // a range in a data loader
+  bool steps_optimizer = false;  // PyTorch's range of an optimizer's step
+  bool dispatches = false;       // an operator, or node of a backward pass, of the framework's own
+  bool tensor_cores = false;     // work: as far as its name tells
 };
 using TraitsOfShapes = std::vector<ShapeTraits>;
 
@@ -72,6 +73,7 @@ struct HostThread {
   Intervals data_loading;  // when it waited for its data loader
   Intervals dispatch;      // when it was in an operator or node of the framework that issues work
   Measure profiling{{}};   // when it worked for the profiler (formats/core/own_time.h)
+  uint32_t optimizer_steps = 0;
 };
 
 struct StreamName {
@@ -190,6 +192,9 @@ bool is_bracketed(const Process& process);
 // written in the program's Python: "aten::mm", "AddmmBackward0". Of a torch.autograd.Function it is
 // the name of its class and "Backward", without a number.
 bool names_framework_operator(std::string_view name);
+
+// PyTorch's range around an optimizer's step(): "Optimizer.step#AdamW.step".
+bool names_optimizer_step(std::string_view name);
 
 // Whether there would be no overhead of this type without a profiler (Shape::cupti_type).
 bool is_profiling(uint32_t overhead_type);
