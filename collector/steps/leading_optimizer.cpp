@@ -66,7 +66,7 @@ void LeadingOptimizer::count_step(Optimizer& stepped) {
     if (stepped.last > other.last) ++other.repeats;
     if (is_leader && other.compared) ++other.leaders;
   }
-  stepped.longest = std::max(stepped.longest, std::min(stepped.repeats, kRarest));
+  stepped.longest = std::max(stepped.longest, std::min(stepped.repeats, kLongest));
   stepped.repeats = 0;
   stepped.last = ++steps_;
 }

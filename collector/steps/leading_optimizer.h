@@ -3,7 +3,8 @@
 // Another takes the lead with a step of its own, if the leader is
 //
 // more frequent: it has stepped at least twice as often since the other was first seen beside it (a
-//   GAN's generator), and not more than kRarest times as often (an outer loop);
+//   GAN's generator), and not more than kRarest times as often. A discriminator steps 2 to 20 times
+//   for each step of its generator; what is rarer is an outer loop, as DiLoCo's of 50 to 500 steps;
 // gone: others have stepped more than kSilence times since its last step, and twice as often as
 //   ever before between two of its steps. Only repeated steps count: with an optimizer for each
 //   parameter, all of them step once between two of the leader's.
@@ -25,7 +26,8 @@ class LeadingOptimizer {
   bool ends_step(uint64_t optimizer);
 
   static constexpr uint32_t kSilence = 16;
-  static constexpr uint32_t kRarest = 200;
+  static constexpr uint32_t kRarest = 20;
+  static constexpr uint32_t kLongest = 200;
 
  private:
   static constexpr size_t kKnown = 8;
@@ -33,7 +35,7 @@ class LeadingOptimizer {
     uint64_t id;
     uint64_t last;     // number of its last step among all of them, from 1; 0: none yet
     uint32_t repeats;  // steps since then, of optimizers that had stepped since then already
-    uint32_t longest;  // the most of these that ever lay between two of its steps, kRarest at most
+    uint32_t longest;  // the most of these that ever lay between two of its steps, kLongest at most
     bool compared;     // has stepped since the leader leads; since then:
     uint32_t own;      //   how often again,
     uint32_t leaders;  //   and how often the leader

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kFewestSteps = 2;
 constexpr double kWholeStep = 0.75;  // of the launches of a usual step: a stretch that is one
 constexpr double kMostOfStep = 0.5;  // of a step's time: a range that lasts for all of it
-constexpr size_t kRarest = 200;      // steps: a rarer optimizer is an outer loop's
+constexpr size_t kRarest = 20;       // steps: a rarer optimizer is an outer loop's (DiLoCo)
 
 struct Range {
   int64_t begin, end;
