@@ -52,6 +52,15 @@ class StepFinder {
     size_t launches;
     auto operator<=>(const Optimizer&) const = default;
   };
+  struct Run {
+    Range first;
+    int64_t end;  // of the last
+  };
+  struct Moment {
+    int64_t time;
+    uint32_t thread;
+    auto operator<=>(const Moment&) const = default;
+  };
   struct GraphLaunch {
     int64_t begin;
     uint64_t graph;
@@ -62,6 +71,10 @@ class StepFinder {
   size_t launches_in(int64_t begin, int64_t end) const;
   double usual_launches(const std::vector<int64_t>& boundaries) const;
   std::vector<Step> between(const std::vector<int64_t>& boundaries) const;
+  static bool any_between(const std::vector<Moment>& moments, int64_t begin, int64_t end,
+                          uint32_t thread, bool of_thread);
+  bool separates(uint32_t thread, bool alone, int64_t begin, int64_t end) const;
+  std::vector<Run> optimizer_runs(uint32_t thread, const Ranges& ranges) const;
   std::vector<int64_t> optimizer_ends() const;
   static void number_by_texts(const Ranges& ranges, std::vector<Step>& steps);
   NestedSteps by_ranges() const;
@@ -72,17 +85,25 @@ class StepFinder {
   const Trace& trace_;
   const int64_t begin_, end_;
   std::vector<int64_t> launches_;                                   // when each began, in order
+  std::vector<Moment> launched_, backwards_;                        // likewise
+  std::vector<bool> is_backward_;                                   // by shape
   std::map<std::pair<uint32_t, std::string_view>, Ranges> ranges_;  // by thread and base name
   std::map<uint32_t, Ranges> optimizers_;                           // by thread
   std::map<uint32_t, std::vector<GraphLaunch>> graphs_;             // by thread
 };
 
 void StepFinder::collect() {
+  for (const Shape& shape : trace_.shapes) {
+    is_backward_.push_back(shape.kind == Kind::op &&
+                           trace_.text(shape.label).find("Backward") != std::string_view::npos);
+  }
   for (uint32_t i = 0; i < timeline_.threads.size(); ++i) {
     const HostThread& thread = timeline_.threads[i];
     for (uint32_t event = thread.first_event; event < thread.end_event; ++event) take(i, event);
   }
   std::sort(launches_.begin(), launches_.end());
+  std::sort(launched_.begin(), launched_.end());
+  std::sort(backwards_.begin(), backwards_.end());
 }
 
 void StepFinder::take(uint32_t thread, uint32_t event) {
@@ -91,11 +112,14 @@ void StepFinder::take(uint32_t thread, uint32_t event) {
   if (begin < begin_ || begin > end_) return;
   if (shape.kind == Kind::launch && timeline_.threads[thread].calls.test(event)) {
     launches_.push_back(begin);
+    launched_.push_back({begin, thread});
     if (trace_.text(shape.name).find("GraphLaunch") != std::string_view::npos) {
       graphs_[thread].push_back({begin, shape.function});
     }
     return;
   }
+  if (is_backward_[number(timeline_.events().shape_of(event))])
+    backwards_.push_back({begin, thread});
   const bool range = shape.kind == Kind::nvtx_range || shape.kind == Kind::annotation;
   if (!range && shape.kind != Kind::nvtx_mark) return;
   const std::string_view text = trace_.text(shape.label);
@@ -183,6 +207,40 @@ NestedSteps StepFinder::by_ranges() const {
   return out;
 }
 
+// `of_thread`: on that thread; else on any other.
+bool StepFinder::any_between(const std::vector<Moment>& moments, int64_t begin, int64_t end,
+                             uint32_t thread, bool of_thread) {
+  auto at = std::lower_bound(moments.begin(), moments.end(), Moment{begin, 0});
+  while (at != moments.end() && at->time < end && (at->thread == thread) != of_thread) ++at;
+  return at != moments.end() && at->time < end;
+}
+
+// Whether a backward pass begins between two steps of optimizers on this thread. Those that step in
+// the backward pass itself have its nodes between them: then whether another thread works, as that
+// of the forward pass does. `alone`: none does.
+bool StepFinder::separates(uint32_t thread, bool alone, int64_t begin, int64_t end) const {
+  if (any_between(backwards_, begin, end, thread, false)) return true;
+  return any_between(backwards_, begin, end, thread, true) &&
+         (alone || any_between(launched_, begin, end, thread, false));
+}
+
+// Optimizers that step without a backward pass between them, as one for each group of parameters
+// or part of the model, end one step. Without any backward pass nothing is known of that.
+std::vector<StepFinder::Run> StepFinder::optimizer_runs(uint32_t thread,
+                                                        const Ranges& ranges) const {
+  const bool alone = !any_between(launched_, INT64_MIN, INT64_MAX, thread, false);
+  std::vector<Run> out;
+  for (const Range& range : ranges) {
+    if (out.empty() || backwards_.empty() ||
+        separates(thread, alone, out.back().end, range.begin)) {
+      out.push_back({range, range.end});
+    } else {
+      out.back().end = std::max(out.back().end, range.end);
+    }
+  }
+  return out;
+}
+
 // Those that end steps: of several optimizers, told apart by name and by how much they launch, the
 // first, unless another steps half as often or less.
 std::vector<int64_t> StepFinder::optimizer_ends() const {
@@ -190,13 +248,14 @@ std::vector<int64_t> StepFinder::optimizer_ends() const {
       optimizers_.begin(), optimizers_.end(),
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   if (most == optimizers_.end()) return {};
+  const std::vector<Run> runs = optimizer_runs(most->first, most->second);
   std::map<Optimizer, std::vector<int64_t>> ends;
   bool alike = true;
   for (const bool by_launches : {true, false}) {
     ends.clear();
-    for (const Range& range : most->second) {
+    for (const auto& [range, end] : runs) {
       const size_t launches = by_launches ? launches_in(range.begin, range.end) : 0;
-      ends[{range.text, launches}].push_back(range.end);
+      ends[{range.text, launches}].push_back(end);
     }
     alike = std::none_of(ends.begin(), ends.end(),
                          [](const auto& each) { return each.second.size() < kFewestSteps; });

@@ -59,7 +59,16 @@ struct Job {
   bool lone_bias = false;  // the step's third kernel is a bias, too
   bool marked = true;      // steps have boundaries in the dumps
   // The window is a bracket of cudaProfilerStart and Stop, with marks of steps inside it.
-  enum class Bracket { no, ranges, optimizers, two_optimizers, nothing } bracket = Bracket::no;
+  enum class Bracket {
+    no,
+    ranges,
+    optimizers,
+    two_optimizers,
+    optimizer_groups,  // three steps one after another, after a backward pass on a thread of its
+                       // own
+    in_backward,       // on that thread, between the nodes of the backward pass
+    nothing
+  } bracket = Bracket::no;
   bool one_off = false;      // each compute kernel has a name of its own: no order tells steps
   int64_t tail = 1'000'000;  // from all that the job did to the window's end
   int late_rank = -1;        // its window begins later, by
@@ -506,10 +515,11 @@ class JobModel {
   // third step only.
   void add_marks(BatchEncoder& encoder, MemoryNames& names, const Rank& rank, int64_t begin,
                  uint32_t thread) const {
-    const auto add = [&](Kind kind, int64_t from, int64_t to, const std::string& text) {
+    const auto add = [&](Kind kind, int64_t from, int64_t to, const std::string& text,
+                         uint32_t on = 0) {
       Record r = make_record(kind, ticks(from), ticks(to));
-      (kind == Kind::annotation ? r.framework.name : r.nvtx.message) = names.intern(text);
-      if (!encoder.add(r, thread, "python")) throw std::bad_alloc();
+      (kind == Kind::nvtx_range ? r.nvtx.message : r.framework.name) = names.intern(text);
+      if (!encoder.add(r, on ? on : thread, "python")) throw std::bad_alloc();
     };
     for (size_t i = 0; i + 1 < rank.boundaries.size(); ++i) {
       if (rank.boundaries[i] < begin) continue;
@@ -522,6 +532,17 @@ class JobModel {
       } else if (job_.bracket == Job::Bracket::two_optimizers) {
         add(Kind::annotation, from, to, "Optimizer.step#SGD.step");
         if (i % 3 == 2) add(Kind::annotation, to + 1, to + 2, "Optimizer.step#Adam.step");
+      } else if (job_.bracket == Job::Bracket::optimizer_groups) {
+        add(Kind::op, from - 2, from - 1, "AddmmBackward0", thread + 100);
+        for (int64_t group = 0; group < 3; ++group)
+          add(Kind::annotation, from + 2 + 2 * group, from + 3 + 2 * group,
+              "Optimizer.step#Adam.step");
+      } else if (job_.bracket == Job::Bracket::in_backward) {
+        for (int64_t node = 0; node < 3; ++node) {
+          add(Kind::op, from + 4 * node, from + 4 * node + 1, "AddmmBackward0", thread + 100);
+          add(Kind::annotation, from + 4 * node + 2, from + 4 * node + 3,
+              "Optimizer.step#Adam.step", thread + 100);
+        }
       }
     }
   }

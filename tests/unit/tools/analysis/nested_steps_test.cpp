@@ -123,6 +123,21 @@ TEST(NestedSteps, TheRarerOptimizerLeads) {
   EXPECT_EQ(report.steps.size(), 6u);
 }
 
+// As DeepSpeed's, Megatron's and those of a model's parts do; and one for each parameter.
+TEST(NestedSteps, OptimizersWithoutABackwardPassBetweenEndOneStep) {
+  for (const Bracket bracket : {Bracket::optimizer_groups, Bracket::in_backward}) {
+    Job job;
+    job.steps = 14;
+    job.bracket = Bracket::optimizers;
+    const Report alone = make_report(JobModel(job).trace());
+    job.bracket = bracket;
+    const Report report = make_report(JobModel(job).trace());
+    EXPECT_EQ(report.steps.size(), alone.steps.size()) << static_cast<int>(bracket);
+    EXPECT_NEAR(report.step_time.median_us, alone.step_time.median_us,
+                alone.step_time.median_us / 50);
+  }
+}
+
 // A bracket of one iteration stays one step.
 TEST(NestedSteps, OneIterationStaysTheBracket) {
   Job job;
