@@ -109,7 +109,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         WITHIN: "encode_command::text encode_command::argument encode_command::shown is_of_ancestors_run::ancestor", BEGINS: "make_ring_names::place"},
     "collector/torch/open_ranges.cpp": {"read up to g_ended_count": "g_ended"},
     "collector/window/boundaries.cpp": {
-        SAID: "ignore_profiler::said has_room_to_follow::said may_open_bracket::said take_boundaries::said_leader"},
+        SAID: "begin_anew::said ignore_profiler::said has_room_to_follow::said may_open_bracket::said take_boundaries::said_leader"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},
     "collector/window/session.cpp": {SAID: "give_up_waiting::said"},
 }

@@ -41,6 +41,7 @@ struct Tables {
 };
 constinit Immortal<Tables> g;
 std::atomic<bool> g_cupti_tells{false};
+std::atomic<size_t> g_most_live{0};  // `live` at its longest
 
 // Of the driver, whose signatures these have had since CUDA 10.
 using GetNodes = int (*)(uint64_t graph, uint64_t* nodes, size_t* count);
@@ -170,6 +171,7 @@ void note_live(uint64_t exec) {
   const ErrnoGuard keep_errno;
   const LockGuard guard(g_lock);
   if (live_index(exec) == g->live.size() && !g->live.push_back(exec)) g->more_live = true;
+  if (g->live.size() > g_most_live.load(std::memory_order_relaxed)) g_most_live = g->live.size();
 }
 
 void forget_live(uint64_t exec) {
@@ -228,6 +230,8 @@ size_t live_graphs() {
   return g->live.size() + g->more_live;
 }
 
+size_t most_live_graphs() { return g_most_live.load(std::memory_order_relaxed); }
+
 void cupti_tells_of_graphs(bool tells) { g_cupti_tells.store(tells, std::memory_order_release); }
 
 uint64_t encode_replayed_graphs(ByteBuffer& out, uint32_t clock_shift, const NameResolver& names,
@@ -257,6 +261,7 @@ namespace {
 void forget_replayed_graphs() {
   g_lock.unlock();
   g_cupti_tells = false;
+  g_most_live = 0;
   g->versions.release();
   g->calls.release();
   g->live.release();

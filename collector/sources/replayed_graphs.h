@@ -20,6 +20,8 @@ void graph_updated(uint64_t exec, uint64_t graph);
 void graph_destroyed(uint64_t exec);
 // Executable graphs that hooks saw instantiated and not destroyed. Any thread.
 size_t live_graphs();
+// The most of them that ever lived at once. Any thread, without a lock.
+size_t most_live_graphs();
 // Whether CUPTI tells of nodes: between its attach and detach. Drain thread.
 void cupti_tells_of_graphs(bool tells);
 

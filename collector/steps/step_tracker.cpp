@@ -128,6 +128,38 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
       !leaders_[static_cast<size_t>(mark.source)].leads(mark.thread, mark.device, by_thread)) {
     return {};
   }
+  const bool gives_up = is_start_up(mark) && begin_anew();
+  const Result result = take(mark);
+  if (!gives_up) return result;
+  out_[0] = mark.ticks;  // the first of another source
+  return {0, out_, false, !keeps_count_, false, true};
+}
+
+// More graphs than at the mark before. While a window is open that is kept, steps stay what they
+// are.
+bool StepTracker::is_start_up(const StepMark& mark) {
+  return automatic_ && is_inferred(mark.source) &&
+         start_up_.goes_on(mark.ticks, mark.graphs, patience_.start_up, keeps_count_) && may_drop();
+}
+
+// What was inferred came from warm-ups and captures. True: a source had been chosen by it.
+bool StepTracker::begin_anew() {
+  for (const StepSource source :
+       {StepSource::forward, StepSource::nccl, StepSource::graph, StepSource::sync}) {
+    candidates_[static_cast<size_t>(source)] = Candidate{};
+  }
+  modules_ = LeadingModule{};
+  run_ = Run{};
+  syncs_ = Syncs{};
+  first_inferred_ = 0;
+  if (!is_inferred(chosen_)) return false;
+  chosen_ = StepSource::automatic;
+  spec_ = wanted_;
+  return true;
+}
+
+// A mark of the leader's.
+StepTracker::Result StepTracker::take(const StepMark& mark) {
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (mark.source == StepSource::forward) {
     const LeadingModule::Call call = modules_.call(mark.key, mark.trains);

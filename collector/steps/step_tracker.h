@@ -28,6 +28,10 @@
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
 //
+// What an inference engine does while it makes its CUDA graphs is start-up (start_up.h): warm-ups
+// and captures. When it makes more of them, what was inferred from marks by then is forgotten, and
+// a source is chosen anew.
+//
 // In PyTorch's inference a step is a call of the outermost module; of several modules the one that
 // is called most (leading_module.h). Calls that want gradients may be of a training.
 //
@@ -45,6 +49,7 @@
 #include "collector/steps/leading_device.h"
 #include "collector/steps/leading_module.h"
 #include "collector/steps/leading_optimizer.h"
+#include "collector/steps/start_up.h"
 #include "formats/core/settings.h"
 
 namespace gpuprof {
@@ -61,6 +66,7 @@ struct StepMark {
   int32_t device = kUnknownDevice;  // the GPU that was current there
   bool trains = true;               // forward: gradients are wanted
   bool may_train = false;           // forward: if not, the program still has an optimizer
+  size_t graphs = 0;                // the most executable graphs that ever lived at once
 };
 
 // How long `auto` waits for better sources, in ticks of the marks.
@@ -68,6 +74,7 @@ struct Patience {
   uint64_t optimizers = 0;  // from the first mark on, where PyTorch is loaded,
   uint64_t cycle = 0;       // and until this many steps have passed
   uint64_t burst = 0;       // marks that end within this time may be a burst
+  uint64_t start_up = 0;    // from the first mark on, in which more graphs are start-up
 };
 
 class StepTracker {
@@ -86,6 +93,7 @@ class StepTracker {
     bool chosen_now;
     bool restarts = false;  // what was counted before were no steps: these are the first boundaries
     bool comes_back = false;  // of the source that had fallen silent
+    bool starts_up = false;   // the source that was chosen is none any more, `ticks` is the mark
   };
   Result mark(const StepMark& mark);
   // Boundary 0 of a named source that marks ends, due as soon as the session starts.
@@ -164,6 +172,9 @@ class StepTracker {
   };
   bool may_drop() const { return !held_ || (held_first_ && !keeps_count_); }
   bool may_give_way_to(StepSource source) const;
+  Result take(const StepMark& mark);
+  bool is_start_up(const StepMark& mark);
+  bool begin_anew();
   bool may_follow_syncs(StepSource source) const;
   void note_sync(uint64_t ticks);
   Result follow_syncs(const StepMark& mark);
@@ -197,6 +208,7 @@ class StepTracker {
   Candidate candidates_[kSources]{};
   LeadingOptimizer optimizers_{};
   LeadingModule modules_{};
+  StartUp start_up_{};
   LeadingDevice leaders_[kSources]{};
   Patience patience_{};
   bool expects_optimizers_ = false, held_first_ = false, keeps_count_ = false;

@@ -18,6 +18,7 @@
 #include "collector/samples/data_worker.h"
 #include "collector/samples/processor_waits.h"
 #include "collector/sources/memory_log.h"
+#include "collector/sources/replayed_graphs.h"
 #include "collector/steps/marking_device.h"
 #include "collector/steps/period_steps.h"
 #include "collector/steps/step_calls.h"
@@ -35,6 +36,7 @@ constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
 constexpr uint32_t kMostBrackets = 16;     // by the default schedule
+constexpr uint64_t kSaidAfter = 8;         // steps, of what was chosen more than once in start-up
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 void log_boundary(uint64_t ticks) {
@@ -117,6 +119,25 @@ void record_after_other(uint64_t index) {
   s.plan->trigger(index + 1 + spec.skip_first + spec.warmup, spec.active, index);
 }
 
+// The program still makes CUDA graphs: what it did by now was start-up.
+void begin_anew(const StepTracker::Result& result) {
+  Session& s = session();
+  static std::atomic<bool> said{false};
+  const uint64_t counted = s.boundaries;
+  if (result.restarts) (void)forget_steps(result.ticks[0], 0);
+  s.records_again = s.records_again || !result.restarts;
+  s.source_unsaid = false;
+  copy_text(s.source_text, s.start_up_source, sizeof s.start_up_source);
+  publish_source();
+  s.looking_ticks = result.ticks[0];
+  apply_hook_flags();
+  if (said.exchange(true)) return;
+  log_line(LogLevel::info,
+           "steps: %s was start-up (%" PRIu64
+           " boundaries): the program still makes CUDA graphs; looking for its steps anew",
+           s.start_up_source, counted);
+}
+
 void say_source() {
   const Session& s = session();
   const int32_t device = s.tracker.leading_device();
@@ -127,8 +148,18 @@ void say_source() {
            s.tracker.source() == StepSource::nvtx ? "; nvtx:NAME@THREAD chooses another" : "");
 }
 
+// What is chosen again and again in start-up is said when it has lasted.
+void say_source_once(bool chosen_now, uint64_t newest) {
+  Session& s = session();
+  if (chosen_now) s.source_unsaid = std::strcmp(s.start_up_source, s.source_text) == 0;
+  if (s.source_unsaid ? newest < kSaidAfter : !chosen_now) return;
+  s.source_unsaid = false;
+  say_source();
+}
+
 void take_boundaries(const StepTracker::Result& result) {
   Session& s = session();
+  if (result.starts_up) return begin_anew(result);
   if (result.count == 0) return;
   // What comes back after a silence has had its window, or will have it.
   const bool follows_other = result.chosen_now && s.source != StepSource::automatic &&
@@ -159,14 +190,16 @@ void take_boundaries(const StepTracker::Result& result) {
   const Transition change = s.plan->advance(newest);
   if (window_is_open()) note_processor_wait(result.ticks[result.count - 1], !change.window_ends);
   apply(change, newest, ticks);
-  if (follows_other) record_after_other(newest);
+  if (follows_other || (result.chosen_now && s.records_again)) record_after_other(newest);
+  if (result.chosen_now) s.records_again = false;
   if (restarted) {
     log_line(LogLevel::info, "%" PRIu64 " boundaries are forgotten, which were none of steps",
              counted);
   }
   static std::atomic<bool> said_leader{false};
   const bool leads = s.tracker.leading_device() != kUnknownDevice;
-  if ((leads && !said_leader.exchange(true)) || result.chosen_now) say_source();
+  if (leads && !said_leader.exchange(true) && !result.chosen_now) say_source();
+  say_source_once(result.chosen_now, newest);
   if (result.chosen_now) apply_hook_flags();
 }
 
@@ -294,6 +327,7 @@ void step_mark(const StepMark& mark) {
     placed.ticks = on_session_clock(mark.ticks);
     placed.thread = current_tid();
     placed.device = marking_device();
+    placed.graphs = most_live_graphs();
     const StepLock guard;
     if (!guard || !ready()) return;
     if (session().tells_optimizers.load(std::memory_order_relaxed))
@@ -403,6 +437,7 @@ static void look_for_other_steps(uint64_t ticks) {
   publish_source();
   s.silent_step_ticks = s.last_step_ticks;
   s.looking_ticks = ticks;
+  s.start_up_source[0] = '\0';
   log_line(LogLevel::info, "steps: none by %s for %.0f s, looking for others", silent, silence);
   apply_hook_flags();
 }

@@ -47,6 +47,7 @@ constexpr uint64_t kSecond = 1000000000;
 // How long `auto` waits for PyTorch's optimizers before it takes less (docs/STEPS.md), and
 // how short marks that are no loop's may last.
 constexpr double kOptimizersSeconds = 10, kBurstSeconds = 0.02;
+constexpr double kStartUpSeconds = 120;  // in which more CUDA graphs are start-up
 
 void set_all_flags(uint8_t flags) {
   for (auto& flag : g_hook_flags) flag.store(flags, std::memory_order_relaxed);
@@ -144,7 +145,8 @@ bool start() {
   const ScheduleSpec& spec = s.config.schedule;
   s.tracker.set_patience({static_cast<uint64_t>(kOptimizersSeconds * second),
                           uint64_t{spec.skip_first} + spec.wait + spec.warmup + spec.active,
-                          static_cast<uint64_t>(kBurstSeconds * second)});
+                          static_cast<uint64_t>(kBurstSeconds * second),
+                          static_cast<uint64_t>(kStartUpSeconds * second)});
   python_watch();  // the ring has room for the stacks of an interpreter
   if (!make_output_names() || !start_drain_thread()) return false;
   ::atexit([] { finish_session("exit"); });

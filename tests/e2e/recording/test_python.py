@@ -161,6 +161,16 @@ def test_calls_of_modules_while_the_main_thread_waits_for_another(tmp_path):
     assert harness.info(dump)["files"][0]["completeness"] == "complete"
 
 
+def test_calls_before_all_graphs_are_made_are_no_steps(tmp_path):
+    """Of an inference engine: before, the window held five batch sizes that were captured."""
+    [dump], done = evaluated("engine", tmp_path, "skip_first=10,warmup=2,active=8")
+    records = harness.records(dump)
+    assert dumps_by_source([dump]) == [(0, "forward")] and done.err.count("steps: forward was start-up") == 1, done.err
+    assert done.err.count("steps: forward\n") == 2, "once more when the last graph was made"
+    assert [r["number"] for r in records if r["kind"] == "step" and r["in_window"]] == list(range(12, 20))
+    assert not [r for r in records if "Capture" in r.get("name", "")]
+
+
 def test_an_interrupt_reaches_the_program_wherever_it_arrives(tmp_path):
     [dump], done = evaluated("interrupted", tmp_path, "skip_first=4,warmup=2,active=8", "forward")
     assert done.out == "interrupted ['builtins.id']\n"

@@ -303,6 +303,35 @@ def test_steps_that_are_one_graph_from_some_step_on(tmp_path):
     assert len(launches) in (5, 6)
 
 
+# A graph for each batch size, each after a warm-up; then requests come.
+MANY_GRAPHS = ONE_GRAPH[:ONE_GRAPH.index("for _ in range(4)")] + """
+for size in range(20):
+    gpu.work()
+    ok(cuda.cudaStreamBeginCapture(stream, 0))
+    ok(cuda.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, stream))
+    ok(cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+    replay = ctypes.c_void_p()
+    ok(cuda.cudaGraphInstantiate(ctypes.byref(replay), graph, ctypes.c_ulonglong(0)))
+time.sleep(3)
+for token in range(40):
+    ok(cuda.cudaGraphLaunch(replay, stream))
+    ok(cuda.cudaStreamSynchronize(stream))
+    time.sleep(0.02)
+"""
+
+
+def test_graphs_that_are_made_at_start_are_no_steps(tmp_path):
+    """Before, the window held warm-ups and captures."""
+    done = harness.run([harness.PYTHON, "-c", MANY_GRAPHS], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_LOG="info", SIMCUDA_TRUTH=tmp_path, GPUPROF_SCHEDULE="skip_first=8,warmup=1,active=6"))
+    dump, = harness.dumps(tmp_path / "out")
+    comparison = truth.Comparison(dump, tmp_path)
+    assert done.code == 0 and comparison.header["step_source"] == "graph:1", done.err
+    assert comparison.window_steps() == list(range(9, 15))
+    inside = [c["name"] for c in calls(comparison, "") if comparison.begin < c["begin"] < comparison.end]
+    assert inside.count("cudaGraphLaunch") in (5, 6) and "cudaGraphInstantiate" not in inside, inside
+
+
 WAYS = {  # how a program comes to its launches, each counted once
     "linked": [harness.HAZARDS / "runtime_linked"],
     "static_runtime": [harness.HAZARDS / "runtime_static"],
