@@ -75,6 +75,8 @@ struct Session {
   uint64_t last_step_ticks = 0;    // of the step that ended there
   uint64_t silent_step_ticks = 0;  // of the last one before steps stopped coming; 0: they have not
   uint64_t looking_ticks = 0;      // since then others are looked for
+  uint64_t idle_until_ticks = 0;   // the program gave the GPU nothing to do until then
+  bool is_idle = false;            // nor since, as far as hooks have watched
   // What was chosen while the program started up; "": nothing. Its name is said again late.
   char start_up_source[160] = "";
   bool source_unsaid = false;   // it was chosen once more, and that is not said yet
@@ -107,6 +109,8 @@ struct Session {
   // A mark has not ended for long: no other one waits for it again.
   std::atomic<bool> mark_is_stuck{false};
   std::atomic<bool> stuck_mark_is_said{false};
+  std::atomic<bool> watches_work{false};      // hooks of what gives the GPU work tell of it:
+  std::atomic<bool> works{false};             //   it came since they do
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };
 

@@ -52,12 +52,20 @@ bool is_launch(StepSource source) {
 }
 
 }  // namespace
+bool gives_work(ApiRole role) {
+  return role == ApiRole::launch || role == ApiRole::graph_launch || role == ApiRole::copy ||
+         role == ApiRole::set || role == ApiRole::collective;
+}
+
 
 bool is_step_call(size_t api) {
   const Session& s = session();
   if (s.loads_data) return false;
   const StepSource source = g_step_source[api];
   if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
+  if (s.watches_work.load(std::memory_order_relaxed) && gives_work(api_rows()[api].role)) {
+    return true;
+  }
   if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
   if (source != StepSource::nccl || s.tracker.source() != source) return true;
   return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
@@ -102,6 +110,11 @@ void step_after_call(ApiId api, const StepSubject& subject) {
     return step_launch(subject);
   }
   // Most launches are none, and need no clock.
+  Session& s = session();
+  if (s.watches_work.load(std::memory_order_relaxed) && !t_state.blocked) {
+    s.works.store(true, std::memory_order_relaxed);
+    if (source == StepSource::automatic || source == StepSource::kernel) return;  // no marks now
+  }
   if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
   const uint64_t ticks = now_ticks();
   const ApiRow& row = api_rows()[api];

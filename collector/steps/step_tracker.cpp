@@ -84,8 +84,7 @@ bool StepTracker::may_bracket() const {
 // Not what comes for other reasons, too: a server that waits for its GPU now and then goes by time.
 bool StepTracker::may_follow_time(StepSource source) const {
   return fell_back_ && !held_ && chosen_ == StepSource::time &&
-         (source == StepSource::manual || source == StepSource::optimizer ||
-          source == StepSource::nvtx);
+         (is_own_mark(source) || source == StepSource::forward || source == StepSource::graph);
 }
 
 // What is recorded by a source that was taken for want of a better one can be dropped until a
@@ -128,7 +127,7 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
       !leaders_[static_cast<size_t>(mark.source)].leads(mark.thread, mark.device, by_thread)) {
     return {};
   }
-  const bool gives_up = is_start_up(mark) && begin_anew();
+  const bool gives_up = is_start_up(mark) && begin_anew(mark.ticks);
   const Result result = take(mark);
   if (!gives_up) return result;
   out_[0] = mark.ticks;  // the first of another source
@@ -143,7 +142,7 @@ bool StepTracker::is_start_up(const StepMark& mark) {
 }
 
 // What was inferred came from warm-ups and captures. True: a source had been chosen by it.
-bool StepTracker::begin_anew() {
+bool StepTracker::begin_anew(uint64_t ticks) {
   for (const StepSource source :
        {StepSource::forward, StepSource::nccl, StepSource::graph, StepSource::sync}) {
     candidates_[static_cast<size_t>(source)] = Candidate{};
@@ -152,6 +151,7 @@ bool StepTracker::begin_anew() {
   run_ = Run{};
   syncs_ = Syncs{};
   first_inferred_ = 0;
+  last_sign_ = ticks;
   if (!is_inferred(chosen_)) return false;
   chosen_ = StepSource::automatic;
   spec_ = wanted_;
@@ -164,7 +164,7 @@ StepTracker::Result StepTracker::take(const StepMark& mark) {
   if (mark.source == StepSource::forward) {
     const LeadingModule::Call call = modules_.call(mark.key, mark.trains);
     if (call == LeadingModule::Call::other) return {};
-    const bool counts = chosen_ == StepSource::automatic;
+    const bool counts = chosen_ == StepSource::automatic || may_follow_time(mark.source);
     if (call == LeadingModule::Call::takes_over && counts) {
       candidates_[static_cast<size_t>(StepSource::forward)] = Candidate{};
     }
@@ -198,7 +198,11 @@ StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
   keep(mark.source, mark.ticks);
   // A collective or a graph that comes once is no step.
   candidate.fired = !every_nth || candidate.count > 1;
-  if (candidate.count < 3 || waits_for_optimizers(mark, candidate.count)) return {};
+  if (candidate.count < 3) {
+    if (mark.source == StepSource::forward) last_sign_ = mark.ticks;
+    return {};
+  }
+  if (waits_for_optimizers(mark, candidate.count)) return {};
   for (size_t above = 1; above < static_cast<size_t>(mark.source); ++above) {
     if (candidates_[above].fired) return {};
   }

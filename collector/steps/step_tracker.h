@@ -23,7 +23,8 @@
 // all; in the first window at its third mark, and drops what was recorded.
 //
 // `auto` falls back to `time`, which gives way to a program's own marks (gpuprof_step, optimizers,
-// NVTX ranges), however late. Loading a model may take longer than `auto` waits.
+// NVTX ranges), to calls of modules and to a graph that recurs, however late. Loading a model may
+// take longer than `auto` waits, and a server for its requests.
 //
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
@@ -125,6 +126,9 @@ class StepTracker {
   }
   // A window is complete: counting goes on from where it is.
   void keep_count() { keeps_count_ = true; }
+  // When something last said that steps may be near: a call of a module, of which there are too few
+  // yet, or one more graph of a start-up. 0: nothing has.
+  uint64_t last_sign() const { return last_sign_; }
   // Whether one may come back: it is no time for the clock then.
   bool waits_for_source() const { return silent_ != StepSource::automatic; }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
@@ -174,7 +178,7 @@ class StepTracker {
   bool may_give_way_to(StepSource source) const;
   Result take(const StepMark& mark);
   bool is_start_up(const StepMark& mark);
-  bool begin_anew();
+  bool begin_anew(uint64_t ticks);
   bool may_follow_syncs(StepSource source) const;
   void note_sync(uint64_t ticks);
   Result follow_syncs(const StepMark& mark);
@@ -213,6 +217,7 @@ class StepTracker {
   Patience patience_{};
   bool expects_optimizers_ = false, held_first_ = false, keeps_count_ = false;
   uint64_t first_inferred_ = 0;  // ticks of the first mark of such a source
+  uint64_t last_sign_ = 0;
   Run run_{};
   Syncs syncs_{};
   char likely_name_[sizeof StepSpec::name] = {};  // nvtx: the one that fired first

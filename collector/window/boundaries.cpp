@@ -24,6 +24,7 @@
 #include "collector/steps/step_calls.h"
 #include "collector/window/drain.h"
 #include "collector/window/step_log.h"
+#include "collector/window/step_wait.h"
 #include "collector/window/window_begin_end.h"
 #include "formats/core/early_window.h"
 #include "formats/core/text.h"
@@ -31,7 +32,6 @@
 namespace gpuprof {
 namespace {
 
-constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
@@ -477,10 +477,9 @@ void steps_tick(uint64_t ticks) {
   if (source == StepSource::time) {
     mark_by_clock(ticks);
   } else if (source != StepSource::automatic) {
+    stop_watching();
     look_for_other_steps(ticks);
-  } else if (!s.tracker.waits_for_source() &&
-             seconds_between(std::max(s.start_ticks, s.looking_ticks), ticks) >=
-                 kAutoFallbackSeconds) {
+  } else if (!s.tracker.waits_for_source() && waited_in_vain(ticks)) {
     take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs, ticks));
   }
   s.step_lock.unlock();

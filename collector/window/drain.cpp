@@ -154,7 +154,10 @@ void look_for_records(Drain& drain, uint64_t ticks) {
 // Classes of PyTorch's modules that were made since.
 void look_for_modules(Drain& drain, uint64_t now_ns) {
   constexpr uint64_t kEvery = kSecond;
-  if (step_source() != StepSource::automatic && step_source() != StepSource::forward) return;
+  const StepSource source = step_source();
+  const bool wanted = source == StepSource::automatic || source == StepSource::forward ||
+                      source == StepSource::time;  // which calls of modules may follow
+  if (!wanted) return;
   if (now_ns - drain.last_module_look < kEvery) return;
   drain.last_module_look = now_ns;
   forward_tick();

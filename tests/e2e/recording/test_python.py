@@ -135,7 +135,7 @@ def test_a_start_within_a_window_is_ignored_and_named(tmp_path):
 
 
 def evaluated(way, tmp_path, schedule, source="auto"):
-    done = harness.run([sys.executable, EVALUATE, harness.HAZARDS / "torch_like/libc10.so", way],
+    done = harness.run([sys.executable, EVALUATE, harness.HAZARDS / "torch_like/libc10.so", *way.split()],
                        env=harness.preloaded(**SETTINGS | {"GPUPROF_OUTPUT": tmp_path / "out", "GPUPROF_STEP": source,
                                                            "GPUPROF_SCHEDULE": schedule}))
     assert done.code == 0, done.err
@@ -169,6 +169,15 @@ def test_calls_before_all_graphs_are_made_are_no_steps(tmp_path):
     assert done.err.count("steps: forward\n") == 2, "once more when the last graph was made"
     assert [r["number"] for r in records if r["kind"] == "step" and r["in_window"]] == list(range(12, 20))
     assert not [r for r in records if "Capture" in r.get("name", "")]
+
+
+@pytest.mark.parametrize("meanwhile", ["busy", "idle"])
+def test_requests_that_come_late_are_steps(meanwhile, tmp_path):
+    """Before, the clock took the steps over for good after 30 s, also where nothing was done on the GPU."""
+    [dump], done = evaluated("late " + meanwhile, tmp_path, "skip_first=20,warmup=2,active=8")
+    assert dumps_by_source([dump]) == [(0, "forward")], done.err
+    assert ("steps: time:1000" in done.err) == (meanwhile == "busy"), done.err
+    assert done.err.count("steps: forward\n") == 1
 
 
 def test_an_interrupt_reaches_the_program_wherever_it_arrives(tmp_path):

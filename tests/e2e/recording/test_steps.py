@@ -260,7 +260,10 @@ def waits(count, seconds):
         gpu.work()
         time.sleep(seconds)
 waits(4, 0.02)
-time.sleep(float(sys.argv[1]))
+until = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until:  # a model is loaded
+    gpu.give()
+    time.sleep(0.1)
 waits(int(sys.argv[2]), 0.02)
 for _ in range(30):
     waits(3, 0.03)

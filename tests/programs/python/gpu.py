@@ -8,6 +8,11 @@ _memory = ctypes.c_void_p()
 assert _cudart.cudaMalloc(ctypes.byref(_memory), _BYTES) == 0
 
 
+def give():
+    """A little work without a wait."""
+    assert _cudart.cudaMemsetAsync(_memory, 0, _BYTES, None) == 0
+
+
 def work():
     """A little work, and a wait for it: a step."""
     assert _cudart.cudaMemsetAsync(_memory, 0, _BYTES, None) == 0

@@ -365,6 +365,72 @@ TEST(StepTracker, FallingBackToTimeDoesNotJumpOverTheWindow) {
   EXPECT_EQ(ticks(tracker.mark({StepSource::time, 9000})), std::vector<uint64_t>{9000});
 }
 
+// A server loads its model, and waits for its requests.
+TEST(StepTracker, TimeThatWasFallenBackToGivesWayToInference) {
+  StepTracker tracker = patient_tracker(true);
+  const auto call = [&](uint64_t at) {
+    StepMark mark{StepSource::forward, at, 7};
+    mark.trains = false;
+    return tracker.mark(mark);
+  };
+  EXPECT_EQ(call(5000).count, 0u) << "it is compiled";
+  tracker.fall_back_to_time(1000, 90'000);
+  tracker.hold_source(true, true);
+  EXPECT_EQ(call(91'000).count, 0u) << "a window is open";
+  tracker.keep_count();
+  tracker.hold_source(false);
+  EXPECT_EQ(call(92'000).count, 0u);
+  const StepTracker::Result result = call(93'000);
+  EXPECT_TRUE(result.chosen_now && !result.restarts);
+  EXPECT_EQ(ticks(result), std::vector<uint64_t>{93'000});
+  EXPECT_EQ(described(tracker), "forward");
+  EXPECT_EQ(tracker.mark({StepSource::time, 94'000}).count, 0u);
+
+  StepTracker graphs = patient_tracker(false);
+  graphs.fall_back_to_time(1000, 90'000);
+  for (uint64_t i = 0; i < 50; ++i) graphs.mark({StepSource::graph, 100'000 + 30'000 * i, i});
+  EXPECT_EQ(graphs.source(), StepSource::time) << "none of them recurs";
+  graphs = patient_tracker(false);
+  graphs.fall_back_to_time(1000, 90'000);
+  for (uint64_t i = 0; i < 5; ++i) graphs.mark({StepSource::graph, 100'000 + 30'000 * i, i % 2});
+  EXPECT_EQ(described(graphs), "graph:2");
+
+  StepTracker training = patient_tracker(true);
+  training.fall_back_to_time(1000, 90'000);
+  for (uint64_t i = 0; i < 24; ++i) training.mark({StepSource::forward, 100'000 + 1000 * i, 7});
+  EXPECT_EQ(training.source(), StepSource::time) << "its optimizer has its chance";
+}
+
+// A server that waits for requests after its first ones.
+TEST(StepTracker, CallsOfModulesComeBackFromTime) {
+  StepTracker tracker = patient_tracker(true);
+  const auto call = [&](uint64_t at) {
+    StepMark mark{StepSource::forward, at, 7};
+    mark.trains = false;
+    return tracker.mark(mark);
+  };
+  for (uint64_t at = 2000; at < 7000; at += 1000) call(at);
+  ASSERT_EQ(described(tracker), "forward");
+  ASSERT_TRUE(tracker.look_again());
+  tracker.fall_back_to_time(1000, 90'000);
+  for (const uint64_t at : {95'000, 96'000}) EXPECT_EQ(call(at).count, 0u);
+  EXPECT_EQ(ticks(call(97'000)), std::vector<uint64_t>{97'000});
+  EXPECT_EQ(described(tracker), "forward");
+}
+
+TEST(StepTracker, CallsOfModulesSayThatStepsAreNear) {
+  StepTracker tracker = patient_tracker(true);
+  EXPECT_EQ(tracker.last_sign(), 0u);
+  tracker.mark({StepSource::graph, 1500, 7});
+  EXPECT_EQ(tracker.last_sign(), 0u) << "it may never recur";
+  for (uint64_t at = 2000; at < 9000; at += 1000) tracker.mark({StepSource::forward, at, 7});
+  EXPECT_EQ(tracker.last_sign(), 3000u) << "two; more of them wait for an optimizer";
+  StepMark grown{StepSource::graph, 9500, 8};
+  grown.graphs = 1;
+  tracker.mark(grown);
+  EXPECT_EQ(tracker.last_sign(), 9500u) << "one more graph of a start-up";
+}
+
 // A model may take longer to load, or to compile, than `auto` waits.
 TEST(StepTracker, TimeThatWasFallenBackToGivesWayToTheProgramsOwnSteps) {
   for (const StepSource source : {StepSource::manual, StepSource::optimizer, StepSource::nvtx}) {
@@ -390,7 +456,7 @@ TEST(StepTracker, TimeThatWasFallenBackToGivesWayToTheProgramsOwnSteps) {
   }
   StepTracker tracker = tracker_for("auto");
   tracker.fall_back_to_time(1000, 90'000);
-  for (const StepSource source : {StepSource::sync, StepSource::graph, StepSource::nccl}) {
+  for (const StepSource source : {StepSource::sync, StepSource::nccl}) {
     EXPECT_FALSE(tracker.wants(source)) << "comes for other reasons, too";
   }
   StepTracker named = tracker_for("time:1000");
