@@ -109,6 +109,15 @@ class Hook<A, R(P...)> {
   static constexpr bool kHeld = requires(HeldPayload & held, P... args) { hold(held, args...); };
 
 #ifndef GPUPROF_NOP
+  // What failed has done nothing. A profiler's start says what the program wants in any case.
+  template <typename Result>
+  static bool may_mark(Result result) {
+    constexpr int kInProgress = 7;  // ncclInProgress: of a communicator that does not block
+    const int code = static_cast<int>(result);
+    return code == 0 || (kRow.library == Library::nccl && code == kInProgress) ||
+           kRow.role == ApiRole::profiler_start || kRow.role == ApiRole::profiler_stop;
+  }
+
   // The common case by itself: recording with the counter and nothing else to do.
   [[gnu::noinline]] static R record(P... args) {
     const Scope scope(__builtin_dwarf_cfa());
@@ -127,8 +136,9 @@ class Hook<A, R(P...)> {
     if (scope.nested()) return call_real(args...);
     if constexpr (kPrepared) before_call(ApiTag<A>{}, KindTag<kRow.kind>{}, flags, args...);
     R result;
+    bool captured = false;
     if (kCapturable && flags & (kHookCapture | kHookMemory | kHookEvents)) {
-      result = call_with_record(scope, flags, args...);
+      result = call_with_record(scope, flags, captured, args...);
     } else if (flags & kHookRecord) {
       if (kCanHaveStack && flags & kHookStack) {
         const TakenStack stack = take_stack(kId);
@@ -143,7 +153,7 @@ class Hook<A, R(P...)> {
       scope.leave();
     }
     if constexpr (kObserved) observe(ApiTag<A>{}, result, args...);
-    if (flags & kHookStep) {
+    if (flags & kHookStep && !captured && may_mark(result)) {
       if constexpr (kHasSubject) {
         step_after_call(kId, step_subject(KindTag<kRow.kind>{}, args...));
       } else {
@@ -249,7 +259,7 @@ class Hook<A, R(P...)> {
 
   // The call may become a node of a CUDA graph instead of work: then the record says so. Or it is
   // one of those that the memory log keeps, or that have CUDA events around them.
-  static R call_with_record(const Scope& scope, uint8_t flags, P... args) {
+  static R call_with_record(const Scope& scope, uint8_t flags, bool& captured, P... args) {
     TakenStack stack;
     if (kCanHaveStack && flags & kHookStack) stack = take_stack(kId);
     Record record;
@@ -275,6 +285,7 @@ class Hook<A, R(P...)> {
     fill_from(record, begin, end, result, args...);
     if constexpr (is_timed_by_events(kRow.kind)) events_after(events, record);
     if (flags & kHookCapture) note_captured_call(record, stack.id);
+    captured = record.flags & kFlagCaptured;
     if constexpr (kOfMemory) {
       if (flags & kHookMemory) log_memory_call(record, stack.id, released);
     }

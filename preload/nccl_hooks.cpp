@@ -98,6 +98,9 @@ template <typename... Arguments>
 // A step's collectives differ in their buffers and sizes, and come again with the next step.
 static void note(StepSubject& subject, ncclComm_t communicator) { subject.object = communicator; }
 static void note(StepSubject& subject, size_t count) { subject.detail ^= count; }
+static void note(StepSubject& subject, cudaStream_t stream) {
+  subject.stream = reinterpret_cast<uint64_t>(stream);
+}
 template <typename Other>
 static void note(StepSubject&, Other) {}
 template <typename... Rest>

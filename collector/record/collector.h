@@ -57,8 +57,10 @@ bool wants_injection();
 struct StepSubject {
   const void* object = nullptr;  // launch: function; graph launch: graph; collective: communicator
   uint64_t detail = 0;           // collective: tells one of a step from another
+  uint64_t stream = 0;           // collective: the handle
 };
-// After a call whose flags held kHookStep.
+// After a call whose flags held kHookStep, that succeeded and became no node of a graph, as far as
+// its hook knows.
 void step_after_call(ApiId api, const StepSubject& subject);
 // gpuprof_step(): the end of one step.
 void step_manual();

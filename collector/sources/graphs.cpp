@@ -59,6 +59,23 @@ GetCaptureInfo capture_info(bool per_thread) {
   return function;
 }
 
+// Of a stream: the nodes that what comes next depends on, which the newest call has made.
+struct Capture {
+  uint64_t id;
+  const uint64_t* nodes;
+  size_t count;
+};
+// False: none is going on.
+bool capture_of(uint64_t stream, bool per_thread, Capture& out) {
+  if (stream == 0 && !per_thread) return false;  // the legacy stream cannot be captured
+  const GetCaptureInfo ask = capture_info(per_thread);
+  int status = 0;
+  void* graph = nullptr;
+  constexpr int kActive = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
+  return ask && ask(stream, &status, &out.id, &graph, &out.nodes, &out.count) == 0 &&
+         status == kActive;
+}
+
 // Where the handle is in by_handle, or where it would go. There is a free place.
 uint32_t& slot_of(uint64_t handle) {
   const size_t slots = g->by_handle.size();
@@ -175,22 +192,21 @@ bool has_own_stream(ApiId api) {
 
 bool any_capture() { return g_capturing.load(std::memory_order_relaxed) != 0; }
 
+bool is_captured(uint64_t stream, bool per_thread) {
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  Capture capture{};
+  return capture_of(stream, per_thread, capture);
+}
+
 void note_captured(Record& record, bool per_thread, StringId stack) {
   const uint64_t stream = stream_of(record);
-  if (stream == 0 && !per_thread) return;  // the legacy stream cannot be captured
-  const GetCaptureInfo ask = capture_info(per_thread);
-  if (!ask) return;
-  int status = 0;
-  uint64_t id = 0;
-  void* graph = nullptr;
-  const uint64_t* nodes = nullptr;
-  size_t count = 0;
-  constexpr int kActive = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
-  if (ask(stream, &status, &id, &graph, &nodes, &count) != 0 || status != kActive) return;
+  Capture capture{};
+  if (!capture_of(stream, per_thread, capture)) return;
   record.flags |= kFlagCaptured;
   // A call that made no node finds the newest of those before it, or none.
-  if (count != 1 || result_of(record) != 0 || is_kept(nodes[0], id)) return;
-  keep_captured(nodes[0], {record, stream, id, current_tid(), stack, Kind::none});
+  if (capture.count != 1 || result_of(record) != 0 || is_kept(capture.nodes[0], capture.id)) return;
+  keep_captured(capture.nodes[0], {record, stream, capture.id, current_tid(), stack, Kind::none});
 }
 
 void note_captured_call(Record& record, StringId stack) {

@@ -14,6 +14,9 @@ namespace gpuprof {
 void capture_began();
 void capture_ended();
 bool any_capture();
+// Whether what is launched on this stream becomes part of a graph now. `per_thread` as below. On
+// the calling thread.
+bool is_captured(uint64_t stream, bool per_thread);
 
 // Of a launch, copy, set or memory call: the stream as the program passed it.
 uint64_t stream_of(const Record& record);

@@ -8,6 +8,7 @@
 #include "collector/record/communicators.h"
 #include "collector/record/names.h"
 #include "collector/record/session.h"
+#include "collector/sources/graphs.h"
 #include "collector/steps/kernel_steps.h"
 #include "collector/steps/period_steps.h"
 #include "formats/core/steps/step_names.h"
@@ -51,21 +52,21 @@ bool is_launch(StepSource source) {
   return source == StepSource::kernel || source == StepSource::graph;
 }
 
-}  // namespace
 bool gives_work(ApiRole role) {
   return role == ApiRole::launch || role == ApiRole::graph_launch || role == ApiRole::copy ||
          role == ApiRole::set || role == ApiRole::collective;
 }
 
+}  // namespace
 
 bool is_step_call(size_t api) {
   const Session& s = session();
   if (s.loads_data) return false;
   const StepSource source = g_step_source[api];
-  if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
   if (s.watches_work.load(std::memory_order_relaxed) && gives_work(api_rows()[api].role)) {
     return true;
   }
+  if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
   if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
   if (source != StepSource::nccl || s.tracker.source() != source) return true;
   return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
@@ -109,18 +110,19 @@ void step_after_call(ApiId api, const StepSubject& subject) {
   if (is_launch(source) && session().config.step.source == StepSource::period) {
     return step_launch(subject);
   }
-  // Most launches are none, and need no clock.
   Session& s = session();
   if (s.watches_work.load(std::memory_order_relaxed) && !t_state.blocked) {
     s.works.store(true, std::memory_order_relaxed);
     if (source == StepSource::automatic || source == StepSource::kernel) return;  // no marks now
   }
+  // Most launches are none, and need no clock.
   if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
   const uint64_t ticks = now_ticks();
   const ApiRow& row = api_rows()[api];
   switch (source) {
     case StepSource::nccl: {
       if (!is_largest_communicator(subject.object)) return;
+      if (any_capture() && is_captured(subject.stream, false)) return;
       const uint64_t key =
           (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
       return step_mark({StepSource::nccl, ticks, key, row.name});

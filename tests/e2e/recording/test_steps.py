@@ -335,6 +335,53 @@ def test_graphs_that_are_made_at_start_are_no_steps(tmp_path):
     assert inside.count("cudaGraphLaunch") in (5, 6) and "cudaGraphInstantiate" not in inside, inside
 
 
+# So many calls that are no marks, and then ten that are.
+NO_MARKS = f"""import ctypes, sys
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+from captured_calls import ARGUMENTS, Dim3, check, cudart, launch
+nccl = ctypes.CDLL("libnccl.so.2")
+P, size = ctypes.c_void_p, ctypes.c_size_t
+stream, graph, replay, comm, memory, device = P(), P(), P(), P(), P(), ctypes.c_int(0)
+check(cudart.cudaMalloc(ctypes.byref(memory), size(4096)))
+check(nccl.ncclCommInitAll(ctypes.byref(comm), 1, ctypes.byref(device)))
+check(cudart.cudaStreamCreate(ctypes.byref(stream)))
+def reduce(stream, comm=comm):
+    return nccl.ncclAllReduce(memory, memory, size(16), 7, 0, comm, stream)
+def replays(stream):
+    return cudart.cudaGraphLaunch(replay, stream)
+def capture(work, count):
+    check(cudart.cudaStreamBeginCapture(stream, 0))
+    for _ in range(count):
+        work(stream)
+    check(cudart.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+    check(cudart.cudaGraphInstantiate(ctypes.byref(replay), graph, ctypes.c_ulonglong(0)))
+capture(launch, 1)
+mark = dict(kernel=launch, nccl=reduce, graph=replays)[sys.argv[1]]
+if mark is not replays:
+    capture(mark, 50)
+for _ in range(50):
+    if mark is reduce:
+        assert reduce(stream, None) != 0
+    elif mark is launch:
+        assert cudart.cudaLaunchKernel(P(8), Dim3(1, 1, 1), Dim3(1, 1, 1), ARGUMENTS, size(0), stream) != 0
+    else:
+        assert cudart.cudaGraphLaunch(P(0), stream) != 0
+for _ in range(10):
+    mark(stream)
+check(cudart.cudaStreamSynchronize(stream))
+"""
+
+
+@pytest.mark.parametrize("source, step", [("kernel", "kernel:.*:1"), ("nccl", "nccl:ncclAllReduce:1"), ("graph", "graph:1")])
+def test_calls_that_fail_or_become_part_of_a_graph_are_no_marks(source, step, tmp_path):
+    """Before, each capture of a graph was as many steps as it has launches."""
+    done = harness.run([harness.PYTHON, "-c", NO_MARKS, source], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="all", GPUPROF_STEP=step))
+    dump, = harness.dumps(tmp_path / "out")
+    steps = [r["number"] for r in harness.records(dump) if r["kind"] == "step"]
+    assert done.code == 0 and len(steps) == 10, (len(steps), done.err)
+
+
 WAYS = {  # how a program comes to its launches, each counted once
     "linked": [harness.HAZARDS / "runtime_linked"],
     "static_runtime": [harness.HAZARDS / "runtime_static"],

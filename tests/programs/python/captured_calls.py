@@ -74,4 +74,5 @@ def main():
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-main()
+if __name__ == "__main__":
+    main()
