@@ -57,8 +57,13 @@ look(base, slot, patch)
 
 // The same in every CPython with a GIL from 3.8 on, on 64 bits: object.h and cpython/object.h.
 constexpr size_t kCallSlot = 128;
-constexpr uint64_t kLookedFor = 60;               // times
 constexpr uint64_t kLongestWait = 5'000'000'000;  // ns
+
+// How long after a look the next one comes, in ns: each walks over all classes of modules.
+uint64_t gap_after(uint64_t looks) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  return looks < 60 ? 0 : looks < 120 ? 5 * kSecond : 30 * kSecond;
+}
 
 using Call = PyObject* (*)(PyObject* self, PyObject* arguments, PyObject* names);
 
@@ -242,7 +247,7 @@ void forward_tick() {
   const PythonApi* const python = g_python.load(std::memory_order_acquire);
   if (!python || !is_wanted()) return;
   say_that_nothing_is_seen();
-  if (g_looks.load() < kLookedFor) ask(*python);
+  if (monotonic_ns() - g_asked_ns.load() >= gap_after(g_looks.load())) ask(*python);
 }
 
 bool forward_audit(const char* event) {

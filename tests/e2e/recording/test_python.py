@@ -180,6 +180,13 @@ def test_requests_that_come_late_are_steps(meanwhile, tmp_path):
     assert done.err.count("steps: forward\n") == 1
 
 
+def test_classes_of_modules_that_are_imported_late(tmp_path):
+    """Before, those of after a minute were not seen, and the modules inside counted."""
+    [dump], done = evaluated("imported", tmp_path, "skip_first=10,warmup=2,active=8", "forward")
+    steps = [r for r in harness.records(dump) if r["kind"] == "step"]
+    assert len(steps) <= 40, (len(steps), done.err)
+
+
 def test_an_interrupt_reaches_the_program_wherever_it_arrives(tmp_path):
     [dump], done = evaluated("interrupted", tmp_path, "skip_first=4,warmup=2,active=8", "forward")
     assert done.out == "interrupted ['builtins.id']\n"

@@ -121,6 +121,22 @@ def late(model, _):
     evaluate(model, 60)
 
 
+def imported(_, __):
+    """A class of a model that is imported late, and has others inside."""
+    for _ in range(680):
+        time.sleep(0.1)
+
+    class Late(torch.nn.Module):
+        def forward(self):
+            for _ in range(3):
+                inner()
+
+    inner, late_model = Net(), Late()
+    for _ in range(70):
+        time.sleep(0.1)
+    evaluate(late_model, 40)
+
+
 def use_cuda():
     if ctypes.CDLL("libcudart.so.13").cudaFree(None) != 0:
         sys.exit("no CUDA")
@@ -129,4 +145,4 @@ def use_cuda():
 if sys.argv[2] not in ("thread", "interrupted"):
     use_cuda()
 optimizer = torch.optim.SGD() if sys.argv[2] in ("silence", "first") else None
-{f.__name__: f for f in (silence, first, thread, interrupted, engine, late)}[sys.argv[2]](Net(), optimizer)
+{f.__name__: f for f in (silence, first, thread, interrupted, engine, late, imported)}[sys.argv[2]](Net(), optimizer)
