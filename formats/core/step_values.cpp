@@ -108,7 +108,8 @@ bool read_nvtx(std::string_view argument, StepSpec& spec, Reason& reason) {
     name = slice(argument, 0, at);
     thread = slice(argument, at + 1);
   }
-  if (name.empty() || !copy_text(name, spec.name, sizeof(spec.name))) {
+  // All that begins with nothing are all ranges.
+  if (name.empty() || name == "*" || !copy_text(name, spec.name, sizeof(spec.name))) {
     return refuse(reason, "the name of an NVTX range has 1 to 127 characters, as in nvtx:step");
   }
   if (copy_text(thread, spec.thread, sizeof(spec.thread))) return true;

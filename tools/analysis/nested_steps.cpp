@@ -26,6 +26,7 @@ struct Range {
   bool ended;  // it has an end, and that is recorded
 };
 using Ranges = std::vector<Range>;
+using NamedRanges = std::map<std::pair<uint32_t, std::string_view>, Ranges>;  // by thread and name
 
 class StepFinder {
  public:
@@ -38,11 +39,11 @@ class StepFinder {
   }
 
   NestedSteps find() const {
-    for (NestedSteps found : {by_ranges(), by_optimizers(), by_graphs()}) {
+    for (NestedSteps found : {by_ranges(), by_optimizers(), by_engine(), by_graphs()}) {
       if (found.steps.size() >= kFewestSteps) return found;
     }
     NestedSteps none;
-    none.one_iteration = !ranges_.empty() || !optimizers_.empty();
+    none.one_iteration = !ranges_.empty() || !optimizers_.empty() || !engine_.empty();
     return none;
   }
 
@@ -78,18 +79,19 @@ class StepFinder {
   std::vector<int64_t> optimizer_ends() const;
   static void number_by_texts(const Ranges& ranges, std::vector<Step>& steps);
   NestedSteps by_ranges() const;
+  NestedSteps by_engine() const;
   NestedSteps by_optimizers() const;
   NestedSteps by_graphs() const;
 
   const Timeline& timeline_;
   const Trace& trace_;
   const int64_t begin_, end_;
-  std::vector<int64_t> launches_;                                   // when each began, in order
-  std::vector<Moment> launched_, backwards_;                        // likewise
-  std::vector<bool> is_backward_;                                   // by shape
-  std::map<std::pair<uint32_t, std::string_view>, Ranges> ranges_;  // by thread and base name
-  std::map<uint32_t, Ranges> optimizers_;                           // by thread
-  std::map<uint32_t, std::vector<GraphLaunch>> graphs_;             // by thread
+  std::vector<int64_t> launches_;             // when each began, in order
+  std::vector<Moment> launched_, backwards_;  // likewise
+  std::vector<bool> is_backward_;             // by shape
+  NamedRanges ranges_, engine_;
+  std::map<uint32_t, Ranges> optimizers_;                // by thread
+  std::map<uint32_t, std::vector<GraphLaunch>> graphs_;  // by thread
 };
 
 void StepFinder::collect() {
@@ -127,6 +129,8 @@ void StepFinder::take(uint32_t thread, uint32_t event) {
   const bool ended = range && !(shape.flags & kFlagOpenEnd);
   if (const std::string_view name = likely_step_name(text); !name.empty()) {
     ranges_[{thread, name}].push_back({begin, end, text, ended});
+  } else if (const std::string_view engine = engine_step_name(text); !engine.empty()) {
+    engine_[{thread, engine}].push_back({begin, end, text, ended});
   } else if (names_optimizer_step(text) && ended) {
     optimizers_[thread].push_back({begin, end, text, true});
   }
@@ -180,10 +184,9 @@ void StepFinder::number_by_texts(const Ranges& ranges, std::vector<Step>& steps)
 
 // Of several names the one whose ranges begin first, as `auto` takes them. A step lasts until the
 // next begins; the last one until its own end, if ranges are about as long as steps.
-NestedSteps StepFinder::by_ranges() const {
-  const Ranges* best = nullptr;
+NestedSteps by_first(const NamedRanges& named, const Ranges*& best) {
   std::string_view name;
-  for (const auto& [key, ranges] : ranges_) {
+  for (const auto& [key, ranges] : named) {
     if (ranges.size() < kFewestSteps) continue;
     if (best && best->front().begin <= ranges.front().begin) continue;
     best = &ranges;
@@ -202,9 +205,21 @@ NestedSteps StepFinder::by_ranges() const {
       static_cast<double>(last.end - last.begin) >= kMostOfStep * lower_median(lengths)) {
     out.steps.push_back({out.steps.size(), last.begin, last.end});
   }
-  number_by_texts(*best, out.steps);
   out.source = fmt::format("nvtx:{}", name);
   return out;
+}
+
+NestedSteps StepFinder::by_ranges() const {
+  const Ranges* best = nullptr;
+  NestedSteps out = by_first(ranges_, best);
+  if (best) number_by_texts(*best, out.steps);
+  return out;
+}
+
+// A number at the end of these is of requests.
+NestedSteps StepFinder::by_engine() const {
+  const Ranges* best = nullptr;
+  return by_first(engine_, best);
 }
 
 // `of_thread`: on that thread; else on any other.

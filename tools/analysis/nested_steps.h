@@ -2,7 +2,7 @@
 // Steps inside a window that has none of its own: the program brackets what is to be recorded
 // (cudaProfilerStart, cudaProfilerStop), or the window holds no whole step. They are found by the
 // next best mark among the recorded events: a range named as steps are, the end of PyTorch's
-// optimizers, a CUDA graph launched again. Thread-safe.
+// optimizers, an inference engine's range, a CUDA graph launched again. Thread-safe.
 #pragma once
 
 #include <string>

@@ -15,10 +15,14 @@ std::string_view base_name(std::string_view message);
 std::string_view xla_module(std::string_view message);
 
 // `message` is NAME, or NAME, one of " #_:" or nothing, and digits, or the title of XLA's module
-// NAME.
+// NAME. NAME* is all that begins with NAME.
 bool step_name_matches(std::string_view message, std::string_view name);
 
 // The base name, where it is one that training loops give their steps, in any case; else empty.
 std::string_view likely_step_name(std::string_view message);
+
+// NAME* of the ranges that an inference engine gives its steps, where `message` is one; else empty.
+// They say what is in a step, each time something else.
+std::string_view engine_step_name(std::string_view message);
 
 }  // namespace gpuprof

@@ -67,6 +67,7 @@ struct Job {
     optimizer_groups,  // three steps one after another, after a backward pass on a thread of its
                        // own
     in_backward,       // on that thread, between the nodes of the backward pass
+    engine,
     nothing
   } bracket = Bracket::no;
   bool one_off = false;      // each compute kernel has a name of its own: no order tells steps
@@ -511,8 +512,8 @@ class JobModel {
     return std::string(view(bytes));
   }
 
-  // "iteration N" around each step; or the optimizer's ranges, of a second one that steps in every
-  // third step only.
+  // "iteration N", or an inference engine's text, around each step; or the optimizer's ranges, of a
+  // second one that steps in every third step only.
   void add_marks(BatchEncoder& encoder, MemoryNames& names, const Rank& rank, int64_t begin,
                  uint32_t thread) const {
     const auto add = [&](Kind kind, int64_t from, int64_t to, const std::string& text,
@@ -527,6 +528,9 @@ class JobModel {
       if (job_.bracket == Job::Bracket::ranges) {
         add(Kind::nvtx_range, rank.boundaries[i], rank.boundaries[i + 1],
             "iteration " + std::to_string(100 + i));
+      } else if (job_.bracket == Job::Bracket::engine) {
+        add(Kind::nvtx_range, rank.boundaries[i], rank.boundaries[i + 1],
+            "[Executor] _forward_step " + std::to_string(i) + ": 0 ctx reqs, 32 gen reqs");
       } else if (job_.bracket == Job::Bracket::optimizers) {
         add(Kind::annotation, from, to, "Optimizer.step#SGD.step");
       } else if (job_.bracket == Job::Bracket::two_optimizers) {

@@ -24,6 +24,24 @@ TEST(StepNames, NameAloneOrWithANumber) {
   EXPECT_TRUE(step_name_matches("epoch 2", "epoch 2")) << "the whole text, digits and all";
 }
 
+TEST(StepNames, WhatBeginsAlike) {
+  EXPECT_TRUE(step_name_matches("execute_context_1(512)_generation_3(3)", "execute_*"));
+  EXPECT_TRUE(step_name_matches("execute_", "execute_*"));
+  EXPECT_TRUE(step_name_matches("execute_* 4", "execute_*")) << "also itself";
+  EXPECT_FALSE(step_name_matches("_execute_", "execute_*"));
+  EXPECT_FALSE(step_name_matches("execute_context_1", "execute_"));
+}
+
+TEST(StepNames, OfInferenceEngines) {
+  EXPECT_EQ(engine_step_name("execute_context_1(512)_generation_3(3)"), "execute_context_*");
+  EXPECT_EQ(engine_step_name("execute_new_1_cached_3"), "execute_new_*");
+  EXPECT_EQ(engine_step_name("[Executor] _forward_step 17: 0 ctx reqs, 32 gen reqs"),
+            "[Executor] _forward_step*");
+  for (const char* other : {"", "step 1", "execute_model", "[Executor] _prepare_draft_requests"}) {
+    EXPECT_EQ(engine_step_name(other), "") << other;
+  }
+}
+
 TEST(StepNames, AModuleOfXlaByItsName) {
   for (const char* message :
        {"XlaModule:#prefix=jit(train_step)/jit(main),hlo_module=jit_train_step,program_id=12#",

@@ -86,7 +86,8 @@ TEST_P(NestedSteps, VerdictIsThatOfOwnSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(By, NestedSteps,
-                         testing::Values(Bracket::ranges, Bracket::optimizers, Bracket::nothing));
+                         testing::Values(Bracket::ranges, Bracket::optimizers, Bracket::engine,
+                                         Bracket::nothing));
 
 TEST(NestedSteps, SaysWhatMarksThem) {
   Job job;
@@ -102,6 +103,11 @@ TEST(NestedSteps, SaysWhatMarksThem) {
   const Report optimizers = make_report(JobModel(job).trace());
   ASSERT_TRUE(finding(optimizers, FindingKind::nested_steps));
   EXPECT_NE(finding(optimizers, FindingKind::nested_steps)->text.find("optimizer"),
+            std::string::npos);
+  job.bracket = Bracket::engine;
+  const Report engine = make_report(JobModel(job).trace());
+  ASSERT_TRUE(finding(engine, FindingKind::nested_steps));
+  EXPECT_NE(finding(engine, FindingKind::nested_steps)->text.find("[Executor] _forward_step*"),
             std::string::npos);
   job.bracket = Bracket::nothing;
   const Report found = make_report(JobModel(job).trace());
