@@ -139,12 +139,15 @@ Input load_windows(const std::vector<std::string>& paths, const JobChoice& choic
 
 Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
   Input input = load_windows(paths, choice);
-  const auto say = [](size_t count, const char* of) {
+  const auto say = [](size_t count, const char* of,
+                      const char* why = "the program's own steps were recorded too") {
     if (count == 0) return;
-    print_note(fmt::format("left out {} of {}: the program's own steps were recorded too",
-                           count == 1 ? "a window" : fmt::format("{} windows", count), of));
+    print_note(fmt::format("left out {} of {}: {}",
+                           count == 1 ? "a window" : fmt::format("{} windows", count), of, why));
   };
   say(analysis::leave_out_clock_windows(input.trace), "wall time");
+  say(analysis::leave_out_idle_windows(input.trace), "wall time without work for a GPU",
+      "other processes have steps");
   say(analysis::leave_out_inferred_windows(input.trace), "steps that auto inferred");
   return input;
 }

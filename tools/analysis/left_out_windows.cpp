@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/analysis/left_out_windows.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -38,17 +39,14 @@ bool by_own_marks(const Process& process) {
   return source == "manual" || source == "optimizer" || source.starts_with("nvtx:");
 }
 
-// Windows that are `worse`, of processes that have one that is `better`.
-size_t leave_out(Trace& trace, bool (*worse)(const Process&), bool (*better)(const Process&)) {
-  std::set<ProcessKey> with_better;
-  for (const Process& process : trace.processes) {
-    if (better(process)) with_better.insert(key_of(process));
-  }
+// Takes them out, and the same windows of workers that load data for their processes.
+template <typename Leaves>
+size_t leave_out(Trace& trace, const Leaves& leaves) {
   std::map<ProcessStart, std::set<uint32_t>> left_out;  // windows
   const size_t count = std::erase_if(trace.processes, [&](const Process& process) {
-    const bool leaves = worse(process) && with_better.contains(key_of(process));
-    if (leaves) left_out[start_of(process)].insert(process.header.window());
-    return leaves;
+    if (!leaves(process)) return false;
+    left_out[start_of(process)].insert(process.header.window());
+    return true;
   });
   std::erase_if(trace.processes, [&](const Process& process) {
     if (!process.is_data_worker()) return false;
@@ -58,12 +56,49 @@ size_t leave_out(Trace& trace, bool (*worse)(const Process&), bool (*better)(con
   return count;
 }
 
+// Windows that are `worse`, of processes that have one that is `better`.
+size_t leave_out_beside(Trace& trace, bool (*worse)(const Process&),
+                        bool (*better)(const Process&)) {
+  std::set<ProcessKey> with_better;
+  for (const Process& process : trace.processes) {
+    if (better(process)) with_better.insert(key_of(process));
+  }
+  return leave_out(trace, [&](const Process& process) {
+    return worse(process) && with_better.contains(key_of(process));
+  });
+}
+
+bool uses_a_gpu(const Trace& trace, const Process& process) {
+  for (size_t i = 0; i < process.events.size(); ++i) {
+    const Kind kind = trace.shapes[process.events.shape_of(i)].kind;
+    if (is_stream_work(kind) || kind == Kind::launch || kind == Kind::copy || kind == Kind::set ||
+        kind == Kind::collective) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
-size_t leave_out_clock_windows(Trace& trace) { return leave_out(trace, by_clock, by_any_steps); }
+size_t leave_out_clock_windows(Trace& trace) {
+  return leave_out_beside(trace, by_clock, by_any_steps);
+}
 
 size_t leave_out_inferred_windows(Trace& trace) {
-  return leave_out(trace, is_inferred, by_own_marks) + leave_out(trace, by_syncs, by_recurrence);
+  return leave_out_beside(trace, is_inferred, by_own_marks) +
+         leave_out_beside(trace, by_syncs, by_recurrence);
+}
+
+size_t leave_out_idle_windows(Trace& trace) {
+  const bool any =
+      std::any_of(trace.processes.begin(), trace.processes.end(), [&](const Process& process) {
+        return by_any_steps(process) && !process.is_data_worker() && uses_a_gpu(trace, process);
+      });
+  return !any ? 0 : leave_out(trace, [&](const Process& process) {
+    return by_clock(process) && process.header.rank() < 0 && !process.is_data_worker() &&
+           !uses_a_gpu(trace, process);
+  });
 }
 
 size_t leave_out_early_windows(Trace& trace) {

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/unit/support/trace_maker.h"
 
 namespace gpuprof {
 namespace {
@@ -36,6 +39,46 @@ TEST(ClockWindows, AreLeftOutBesideTheProcessesOwnSteps) {
   EXPECT_EQ(left_of({{1, "time:1000"}, {1, "optimizer"}}), Sources{"optimizer"});
   EXPECT_EQ(left_of({{1, "nvtx:step"}, {1, "time:1000"}, {2, "time:1000"}}),
             (Sources{"nvtx:step", "time:1000"}));
+}
+
+// A process, its rank, what marks its steps, and whether it launches anything.
+std::string dump_of(uint32_t pid, int rank, const char* source, bool works) {
+  test::MemoryNames names;
+  BatchEncoder encoder(names);
+  encoder.begin(0, 1);
+  const ApiId api = names.api(works ? "cudaLaunchKernel" : "cudaGetDeviceCount");
+  const Record record = test::make_record(works ? Kind::launch : Kind::call, test::ticks_at(10),
+                                          test::ticks_at(20), api);
+  if (!encoder.add(record, pid, "python")) throw std::bad_alloc();
+  ByteBuffer bytes;
+  dump::Header header = test::make_header(1);
+  header.set_pid(pid);
+  header.set_rank(rank);
+  header.set_step_source(source);
+  test::append(bytes, ChunkKind::header, header);
+  test::append_events(bytes, encoder);
+  test::append_steps(bytes, {test::ticks_at(0), test::ticks_at(500)}, 0, 1, source);
+  test::append(bytes, ChunkKind::summary, test::make_summary(test::ticks_at(1000)));
+  return std::string(test::view(bytes));
+}
+
+TEST(IdleWindows, AreLeftOutBesideAnotherProcesssSteps) {
+  const auto left = [](const std::string& dumps) {
+    Trace trace = test::load(dumps);
+    std::vector<uint32_t> pids;
+    analysis::leave_out_idle_windows(trace);
+    for (const Process& process : trace.processes) pids.push_back(process.header.pid());
+    return pids;
+  };
+  using Pids = std::vector<uint32_t>;
+  const std::string trains = dump_of(1, 0, "optimizer", true);
+  EXPECT_EQ(left(trains + dump_of(2, -1, "time:1000", false)), Pids{1});
+  EXPECT_EQ(left(trains + dump_of(2, -1, "time:1000", true)), (Pids{1, 2})) << "it works, too";
+  EXPECT_EQ(left(trains + dump_of(2, 1, "time:1000", false)), (Pids{1, 2})) << "a rank that stands";
+  EXPECT_EQ(left(trains + dump_of(2, -1, "optimizer", false)), (Pids{1, 2}));
+  EXPECT_EQ(left(dump_of(1, -1, "time:1000", false) + dump_of(2, -1, "time:1000", true)),
+            (Pids{1, 2}))
+      << "nobody has steps";
 }
 
 TEST(InferredWindows, AreLeftOutBesideTheProgramsOwnMarks) {
