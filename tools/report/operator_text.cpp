@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/console.h"
+#include "tools/report/text_lines.h"
 #include "tools/report/text_table.h"
 
 namespace gpuprof {
@@ -122,9 +123,9 @@ std::string_view group_title(Grouping by) {
 std::string title(std::string_view text, const Report& report, const TextOptions& options) {
   const std::string steps = fmt::format("{} {}{}", report.steps.size(), report.unit(),
                                         report.steps.size() == 1 ? "" : "s");
-  const std::string line = fmt::format("{}, sums over {}", text, steps);
-  return fmt::format("\n{}{}{}\n", options.colours ? "\033[1m" : "", line,
-                     options.colours ? "\033[0m" : "");
+  TextLines lines(options);
+  lines.title(fmt::format("{}, sums over {}", text, steps));
+  return lines.take();
 }
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
@@ -276,14 +277,15 @@ std::string memory_text(const Report& report, const TextOptions& options) {
   }
   if (!most || most->peak_bytes <= 0) return {};
   const auto bytes = [](int64_t count) { return format_bytes(static_cast<uint64_t>(count)); };
-  std::string out = fmt::format("\n{}Device memory{}\n", options.colours ? "\033[1m" : "",
-                                options.colours ? "\033[0m" : "");
-  out += fmt::format("  peak {} at {}; {} at the end\n", bytes(most->peak_bytes),
-                     format_us(most->peak_us), bytes(most->end_bytes));
+  TextLines lines(options);
+  lines.title("Device memory");
+  lines.line("  peak {} at {}; {} at the end", bytes(most->peak_bytes), format_us(most->peak_us),
+             bytes(most->end_bytes));
   if (!most->before_known) {
     const size_t room = options.width > 2 ? options.width - 2 : 0;
-    for (const std::string& line : wrapped(kSinceWindow, room)) out += "  " + line + "\n";
+    for (const std::string& line : wrapped(kSinceWindow, room)) lines.line("  {}", line);
   }
+  std::string out = lines.take();
   bool listed = false;
   const auto list = [&](std::string_view what, const std::vector<OwnerRow>& rows) {
     TextTable table({"bytes", "blocks", std::string(what)}, options.width);

@@ -43,9 +43,9 @@ class TextReport {
     }
     const size_t left = report_.verdict.size() - std::min(cause, report_.verdict.size());
     if (left > 0) {
-      out_.line("  {} more cause{}: {}", left, left == 1 ? "" : "s", more);
+      out_.add(format_escaped("  {} more cause{}: {}\n", left, left == 1 ? "" : "s", more));
     } else {
-      out_.line("  more: {}", more);
+      out_.add(format_escaped("  more: {}\n", more));
     }
     return out_.take();
   }

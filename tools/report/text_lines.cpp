@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include "tools/report/text_table.h"
+
 namespace gpuprof {
 namespace {
 
 constexpr size_t kProseWidth = 100;
+constexpr size_t kHanging = 2;
 
 }  // namespace
 
@@ -25,7 +28,7 @@ void TextLines::paragraph(std::string_view text, size_t indent, std::string_view
   const size_t width = std::min(width_, kProseWidth);
   std::string row;
   const auto end_row = [&] {
-    end_line(fmt::format("{:<{}}{}", escaped(before), indent, shown(row, loud)));
+    end_line(fmt::format("{:<{}}{}", escaped(before), indent, shown(escaped(row), loud)));
     before = "";
     row.clear();
   };
@@ -45,7 +48,22 @@ size_t TextLines::count() const {
 
 std::string TextLines::shown(std::string_view text, bool loud) const {
   const bool bold = loud && colours_;
-  return fmt::format("{}{}{}", bold ? "\033[1m" : "", escaped(text), bold ? "\033[0m" : "");
+  return fmt::format("{}{}{}", bold ? "\033[1m" : "", text, bold ? "\033[0m" : "");
+}
+
+void TextLines::wrap(std::string_view text, bool loud) {
+  const size_t last = text.find_last_not_of(' ');
+  text = text.substr(0, last == text.npos ? 0 : last + 1);
+  if (characters(text) <= width_) return end_line(shown(text, loud));
+  const size_t margin = text.find_first_not_of(' ');
+  const std::string before(margin, ' '), further(margin + kHanging, ' ');
+  const size_t taken = std::min(width_, further.size());
+  bool first = true;
+  for (const std::string& piece : wrapped(text.substr(margin), width_ - taken)) {
+    const size_t begin = std::min(piece.find_first_not_of(' '), piece.size());
+    end_line((first ? before : further) + shown(std::string_view(piece).substr(begin), loud));
+    first = false;
+  }
 }
 
 void TextLines::end_line(std::string_view text) {

@@ -28,13 +28,14 @@ class TextLines {
   explicit TextLines(const TextOptions& options)
       : width_(options.width), colours_(options.colours) {}
 
-  // Without spaces at its end.
+  // Without spaces at its end; what is wider than the terminal goes on in the next line, further
+  // in.
   template <typename... Arguments>
   void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    end_line(format_escaped(format, std::forward<Arguments>(arguments)...));
+    wrap(format_escaped(format, std::forward<Arguments>(arguments)...), false);
   }
-  // In bold on a terminal; a title comes after an empty line.
-  void loud(std::string_view text) { end_line(shown(text, true)); }
+  // The same in bold on a terminal; a title comes after an empty line.
+  void loud(std::string_view text) { wrap(escaped(text), true); }
   void title(std::string_view text) {
     line("");
     loud(text);
@@ -55,7 +56,8 @@ class TextLines {
   void resize(size_t size) { out_.resize(size); }
 
  private:
-  std::string shown(std::string_view text, bool loud) const;  // escaped
+  std::string shown(std::string_view text, bool loud) const;  // of escaped text
+  void wrap(std::string_view text, bool loud);                // escaped already
   void end_line(std::string_view text);
 
   size_t width_;

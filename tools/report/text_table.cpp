@@ -13,10 +13,6 @@ constexpr size_t kMargin = 2, kGap = 2, kHanging = 2;
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
-size_t characters(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
-}
-
 // Bytes of the first `count` characters.
 size_t bytes_of(std::string_view text, size_t count) {
   size_t at = 0;
@@ -39,6 +35,10 @@ void end_line(std::string& out, std::string line) {
 }
 
 }  // namespace
+
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
 
 std::vector<std::string> wrapped(std::string_view text, size_t room) {
   room = std::max(room, kLeastRoom);
@@ -87,19 +87,28 @@ std::string TextTable::text() const {
     }
     return line;
   };
-  end_line(out, figures_of(titles_) + titles_.back());
-  for (const Row& row : rows_) {
-    const size_t begin = names + row.indent;
-    const size_t room = width_ > begin + kHanging ? width_ - begin - kHanging : 0;
-    const std::string& name = row.cells.back();
+  const auto add = [&](const std::vector<std::string>& cells, size_t indent) {
+    const size_t begin = names + indent;
+    const std::string& name = cells.back();
     const bool fits = width_ == 0 || begin + characters(name) <= width_;
+    if (!fits && begin + kHanging + kLeastRoom > width_) {  // no room beside the figures
+      end_line(out, figures_of(cells));
+      const size_t below = kMargin + kHanging;
+      for (const std::string& piece : wrapped(name, width_ > below ? width_ - below : 0)) {
+        end_line(out, std::string(below, ' ') + piece);
+      }
+      return;
+    }
+    const size_t room = width_ > begin + kHanging ? width_ - begin - kHanging : 0;
     const std::vector<std::string> pieces =
         fits ? std::vector<std::string>{name} : wrapped(name, room);
-    end_line(out, figures_of(row.cells) + std::string(row.indent, ' ') + pieces.front());
+    end_line(out, figures_of(cells) + std::string(indent, ' ') + pieces.front());
     for (size_t i = 1; i < pieces.size(); ++i) {
       end_line(out, std::string(begin + kHanging, ' ') + pieces[i]);
     }
-  }
+  };
+  add(titles_, 0);
+  for (const Row& row : rows_) add(row.cells, row.indent);
   for (const std::string& each : notes_) end_line(out, std::string(names, ' ') + escaped(each));
   return out;
 }

@@ -12,13 +12,15 @@ namespace gpuprof {
 // `text` in pieces of at most `room` characters (at least 16). Cut behind ", " and other marks
 // between words if the second half of the room has any.
 std::vector<std::string> wrapped(std::string_view text, size_t room);
+// Of UTF-8.
+size_t characters(std::string_view text);
 
 constexpr size_t kWide = 100;  // columns of a terminal from which on there is room for all figures
 
 class TextTable {
  public:
   // `titles`: of the columns of figures, then of the names. `width`: of the whole; 0: names are
-  // never wrapped.
+  // never wrapped. A name stands below its figures if these leave it no room.
   TextTable(std::vector<std::string> titles, size_t width)
       : titles_(std::move(titles)), width_(width) {}
 

@@ -105,6 +105,42 @@ TEST(ReportText, WhereTimeGoesFitsTheColumns) {
   }
 }
 
+analysis::Report report_of_steps() {
+  analysis::Report report;
+  for (uint64_t step = 0; step < 2; ++step) {
+    report.steps.emplace_back();
+    report.steps.back().anatomy.step = step;
+  }
+  return report;
+}
+
+// Figures are as wide as they must be; all else goes on in the next line.
+TEST(ReportText, EachLineFitsTheColumns) {
+  analysis::Report report = report_of_steps();
+  report.findings.push_back({analysis::FindingKind::steps_found, "steps were found", 1});
+  report.findings.push_back({analysis::FindingKind::profiler_time, "it worked", 3});
+  report.tables.kernels.resize(1);
+  report.tables.kernels[0].name = report.tables.kernels[0].short_name =
+      "a_kernel_of_a_long_name_that_needs_a_line<float, 128, 64>";
+  report.tables.kernels[0].total_us = 3;
+  report.tables.kernels[0].count = 2;
+  report.speeds.resize(2);
+  report.tables.memory.resize(1);
+  report.tables.memory[0].peak_bytes = 1004123;
+  report.tables.memory[0].peak_us = 165273;
+  report.operators.memory_owners.resize(1);
+  report.operators.memory_owners[0].name = "an_owner";
+  report.operators.memory_owners[0].bytes = 1000000;
+  report.collective_times.matched = 3;
+  report.collective_times.different = 3;
+  for (size_t width = 40; width <= 120; ++width) {
+    TextOptions options;
+    options.width = width;
+    std::istringstream lines(report_text(report, options));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
+  }
+}
+
 // As of a trace in whole microseconds.
 TEST(ReportText, KernelsWithoutLengthHaveNoShare) {
   analysis::Report report;
