@@ -128,6 +128,7 @@ class TextReport {
     std::string which = which_steps(numbers);
     if (which[0] == 's') which[0] = 'S';
     const bool several = report_.steps.size() > 1;
+    if (has_finding(FindingKind::steps_found)) which += " (found from the order of GPU work)";
     out_.loud(fmt::format("{}{}: {}{}{}", which, ranks, format_us(report_.step_time.mean_us),
                           several ? " each" : "", busy));
     if (!several) return;
@@ -284,6 +285,11 @@ class TextReport {
       any = true;
       out_.paragraph("- " + finding.text, 2);
     }
+  }
+
+  bool has_finding(FindingKind kind) const {
+    return std::any_of(report_.findings.begin(), report_.findings.end(),
+                       [kind](const Finding& each) { return each.kind == kind; });
   }
 
   void footing() {

@@ -141,6 +141,16 @@ TEST(ReportText, EachLineFitsTheColumns) {
   }
 }
 
+TEST(ReportText, StepsThatNobodyMarkedAreSaidToBeFound) {
+  analysis::Report report = report_of_steps();
+  const auto begins = [&] { return report_text(report, TextOptions{}).substr(0, 60); };
+  EXPECT_EQ(begins().find("found from"), std::string::npos) << begins();
+  report.findings.push_back({analysis::FindingKind::steps_found, "steps were found", 1});
+  EXPECT_TRUE(begins().starts_with("Steps 0 to 1 (found from the order of GPU work): "))
+      << begins();
+  EXPECT_TRUE(verdict_text(report, TextOptions{}, 10, kMore).starts_with("Steps 0 to 1 (found"));
+}
+
 // As of a trace in whole microseconds.
 TEST(ReportText, KernelsWithoutLengthHaveNoShare) {
   analysis::Report report;
