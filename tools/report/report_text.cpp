@@ -302,11 +302,10 @@ class TextReport {
     out_.line("");
     const std::string cost = report_.own_cost_pct ? fmt::format("{:.1f} %", *report_.own_cost_pct)
                                                   : std::string("not known");
-    const bool slower =
-        std::any_of(report_.findings.begin(), report_.findings.end(),
-                    [](const Finding& each) { return each.kind == FindingKind::slower_recorded; });
+    const bool more =
+        has_finding(FindingKind::slower_recorded) || has_finding(FindingKind::profiler_time);
     out_.line("Profiler's own cost: {}{}. Lost: {}.", cost,
-              slower ? " in its own code and CUPTI's, more in all (see above)" : "",
+              more ? " for records and within CUPTI, more in all (see above)" : "",
               report_.losses_known ? (lost.empty() ? "nothing" : lost)
               : lost.empty()       ? "not known"
                                    : lost + ", and what is not known");

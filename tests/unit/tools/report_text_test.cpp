@@ -151,6 +151,17 @@ TEST(ReportText, StepsThatNobodyMarkedAreSaidToBeFound) {
   EXPECT_TRUE(verdict_text(report, TextOptions{}, 10, kMore).starts_with("Steps 0 to 1 (found"));
 }
 
+// The GPU may wait for what is no record, as for a step mark.
+TEST(ReportText, WhatTheProfilerTookIsMoreThanItsRecords) {
+  analysis::Report report = report_of_steps();
+  report.own_cost_pct = 0.1;
+  EXPECT_EQ(report_text(report, TextOptions{}).find("more in all"), std::string::npos);
+  report.findings.push_back({analysis::FindingKind::profiler_time, "it worked", 15.1});
+  EXPECT_NE(report_text(report, TextOptions{})
+                .find("Profiler's own cost: 0.1 % for records and within CUPTI, more in all"),
+            std::string::npos);
+}
+
 // As of a trace in whole microseconds.
 TEST(ReportText, KernelsWithoutLengthHaveNoShare) {
   analysis::Report report;
