@@ -216,6 +216,28 @@ std::vector<const Layer*> chosen(const LayerTree& tree, const TextOptions& optio
 
 }  // namespace
 
+std::string why_not_grouped(const Report& report) {
+  const auto& rows = report.operators.grouped;
+  if (std::any_of(rows.begin(), rows.end(), [](const OperatorRow& row) { return !row.by.empty(); }))
+    return {};
+  switch (report.grouping) {
+    case Grouping::name: return {};
+    case Grouping::shape:
+      return "--by shape: no shapes of operators' inputs were recorded; +op:shapes records them "
+             "(GPUPROF_ACTIVITIES), record_shapes=True those of torch.profiler";
+    case Grouping::stack:
+      return "--by stack: no stacks were recorded; GPUPROF_STACKS=launch records them, "
+             "with_stack=True those of torch.profiler";
+    case Grouping::layer:
+      return "--by layer: no calls of layers were recorded; +module records them "
+             "(GPUPROF_ACTIVITIES), with_stack=True those of torch.profiler";
+    case Grouping::line:
+      return "--by line: no stacks were recorded, of which the line of code comes; "
+             "GPUPROF_STACKS=launch records them, with_stack=True those of torch.profiler";
+  }
+  return {};
+}
+
 std::string operator_text(const Report& report, const TextOptions& options) {
   const Grouping by = report.grouping;
   const auto& all = by == Grouping::name ? report.operators.operators : report.operators.grouped;

@@ -211,6 +211,8 @@ class TextReport {
   }
 
   void framework_tables() {
+    const std::string why = why_not_grouped(report_);
+    if (!why.empty()) out_.paragraph(why, 0);
     for (const auto& part : {operator_text, layer_text, memory_text}) {
       const std::string text = part(report_, options_);
       listed_ |= !text.empty();

@@ -162,6 +162,22 @@ TEST(ReportText, WhatTheProfilerTookIsMoreThanItsRecords) {
             std::string::npos);
 }
 
+TEST(ReportText, AGroupingThatNothingHasIsSaid) {
+  analysis::Report report = report_of_steps();
+  TextOptions options;
+  options.tables_alone = true;
+  report.grouping = analysis::Grouping::shape;
+  report.operators.grouped.resize(1);
+  report.operators.grouped[0].name = "step";
+  EXPECT_NE(report_text(report, options).find("--by shape: no shapes"), std::string::npos);
+  EXPECT_NE(report_text(report, options).find("+op:shapes"), std::string::npos);
+  report.operators.grouped[0].by = "[[64,32]]";
+  EXPECT_EQ(report_text(report, options).find("--by shape"), std::string::npos);
+  report.grouping = analysis::Grouping::name;
+  report.operators.grouped.clear();
+  EXPECT_EQ(report_text(report, options).find("--by"), std::string::npos);
+}
+
 // As of a trace in whole microseconds.
 TEST(ReportText, KernelsWithoutLengthHaveNoShare) {
   analysis::Report report;
