@@ -109,8 +109,8 @@ struct Session {
   // A mark has not ended for long: no other one waits for it again.
   std::atomic<bool> mark_is_stuck{false};
   std::atomic<bool> stuck_mark_is_said{false};
-  std::atomic<bool> watches_work{false};      // hooks of what gives the GPU work tell of it:
-  std::atomic<bool> works{false};             //   it came since they do
+  std::atomic<bool> watches_work{false};  // hooks of what gives the GPU work tell of it:
+  std::atomic<bool> works{false};         //   it came since they do
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };
 
