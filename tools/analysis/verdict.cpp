@@ -208,6 +208,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
+    by_clock_ = by_clock_ && timeline.step_source().starts_with("time:");
     note_step_log(timeline);
     if (ranks.comparable && ranks.speeds[i].collectives) {
       waited_us_ += ranks.speeds[i].waited_us * own;
@@ -301,12 +302,12 @@ std::string Judge::reason_against(const Report& report) const {
         "seems idle: record kernel, memcpy and memset (GPUPROF_ACTIVITIES)",
         report.unrecorded);
   }
-  if (report.whole_windows && report.gpu_utilization_pct < kHardlyAnyWorkPct) {
+  if ((report.whole_windows || by_clock_) && report.gpu_utilization_pct < kHardlyAnyWorkPct) {
     const LargestPart most = largest_idle_part(report);
     return fmt::format(
-        "no step is marked, and the GPU works for {:.1f} % of what was recorded: start-up or "
-        "waiting, of which nothing follows for the program's steps. Most of the rest is {} "
-        "({:.1f} %)",
+        "{}, and the GPU works for {:.1f} % of what was recorded: start-up or waiting, of which "
+        "nothing follows for the program's steps. Most of the rest is {} ({:.1f} %)",
+        report.whole_windows ? "no step is marked" : "steps are stretches of wall time",
         report.gpu_utilization_pct, most.name, most.percent);
   }
   if (report.unknown_pct() > kMostUnknownPct) {

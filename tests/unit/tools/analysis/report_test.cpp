@@ -136,6 +136,24 @@ TEST(ReportTest, RanksAreComparedByTimeWhereThereAreNoSteps) {
   }
 }
 
+// A server that loads its model, or waits: nothing follows from it for its steps.
+TEST(ReportTest, HardlyAnyWorkInWallTimeHasNoCause) {
+  Job job;
+  job.kernels = 6;
+  job.logging = 20'000'000;
+  const auto reported = [&](const char* source) {
+    Trace trace = JobModel(job).trace();
+    for (Process& process : trace.processes) process.step_source = source;
+    return make_report(trace);
+  };
+  const Report clock = reported("time:1000");
+  EXPECT_TRUE(clock.verdict.empty());
+  EXPECT_EQ(clock.reason.substr(0, 48), "steps are stretches of wall time, and the GPU wo")
+      << clock.reason;
+  ASSERT_FALSE(clock.whole_windows);
+  EXPECT_FALSE(reported("nvtx:step").verdict.empty());
+}
+
 // 60 % compute, 25 % in the DataLoader, 15 % exposed NCCL.
 TEST(ReportTest, WorkedExample) {
   Job job;
