@@ -10,6 +10,7 @@
 
 #include "collector/base/clock.h"
 #include "collector/record/communicators.h"
+#include "collector/sources/graphs.h"
 #include "preload/hook.h"
 #include "preload/nccl_call.h"
 #include "preload/nccl_communicators.h"
@@ -99,7 +100,7 @@ template <typename... Arguments>
 static void note(StepSubject& subject, ncclComm_t communicator) { subject.object = communicator; }
 static void note(StepSubject& subject, size_t count) { subject.detail ^= count; }
 static void note(StepSubject& subject, cudaStream_t stream) {
-  subject.stream = reinterpret_cast<uint64_t>(stream);
+  subject.captured = any_capture() && is_captured(reinterpret_cast<uint64_t>(stream), false);
 }
 template <typename Other>
 static void note(StepSubject&, Other) {}

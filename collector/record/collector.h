@@ -57,7 +57,7 @@ bool wants_injection();
 struct StepSubject {
   const void* object = nullptr;  // launch: function; graph launch: graph; collective: communicator
   uint64_t detail = 0;           // collective: tells one of a step from another
-  uint64_t stream = 0;           // collective: the handle
+  bool captured = false;         // collective: it became part of a CUDA graph
 };
 // After a call whose flags held kHookStep, that succeeded and became no node of a graph, as far as
 // its hook knows.

@@ -8,7 +8,6 @@
 #include "collector/record/communicators.h"
 #include "collector/record/names.h"
 #include "collector/record/session.h"
-#include "collector/sources/graphs.h"
 #include "collector/steps/kernel_steps.h"
 #include "collector/steps/period_steps.h"
 #include "formats/core/steps/step_names.h"
@@ -122,7 +121,7 @@ void step_after_call(ApiId api, const StepSubject& subject) {
   switch (source) {
     case StepSource::nccl: {
       if (!is_largest_communicator(subject.object)) return;
-      if (any_capture() && is_captured(subject.stream, false)) return;
+      if (subject.captured) return;
       const uint64_t key =
           (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
       return step_mark({StepSource::nccl, ticks, key, row.name});

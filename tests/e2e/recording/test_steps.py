@@ -236,13 +236,18 @@ import gpu
 cuda, stream, graph, replay = gpu._cudart, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
 def ok(result):
     assert result == 0, result
+def capture():
+    ok(cuda.cudaStreamBeginCapture(stream, 0))
+    ok(cuda.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, stream))
+    ok(cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+    ok(cuda.cudaGraphInstantiate(ctypes.byref(replay), graph, ctypes.c_ulonglong(0)))
 ok(cuda.cudaStreamCreate(ctypes.byref(stream)))
+if sys.argv[2] == "before":
+    capture()
 for _ in range(4):
     gpu.work()  # warmed up: a step ends in cudaDeviceSynchronize
-ok(cuda.cudaStreamBeginCapture(stream, 0))
-ok(cuda.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, stream))
-ok(cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)))
-ok(cuda.cudaGraphInstantiate(ctypes.byref(replay), graph, ctypes.c_ulonglong(0)))
+if sys.argv[2] == "after":
+    capture()
 begun = time.monotonic()
 while time.monotonic() - begun < float(sys.argv[1]):
     time.sleep(0.02)
@@ -290,15 +295,16 @@ def test_the_first_own_step_is_whole(tmp_path):
     assert lengths[0] > statistics.median(lengths[1:]), lengths[:4]
 
 
-def test_steps_that_are_one_graph_from_some_step_on(tmp_path):
+@pytest.mark.parametrize("made, left", [("before", "none by sync:1 for 5 s"), ("after", "sync:1 was start-up")])
+def test_steps_that_are_one_graph_from_some_step_on(made, left, tmp_path):
     """What marked steps while the graph was made does not come again: before, nothing was recorded."""
     script = tmp_path / "one_graph.py"
     script.write_text(ONE_GRAPH)
-    done = harness.run([harness.PYTHON, script, 7], harness.preloaded(
+    done = harness.run([harness.PYTHON, script, 7, made], harness.preloaded(
         GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_LOG="info", SIMCUDA_TRUTH=tmp_path, GPUPROF_SCHEDULE="skip_first=8,warmup=1,active=6"))
     assert done.code == 0, done.err
     said = [line for line in done.err.splitlines() if "steps: " in line]
-    assert len(said) == 3 and said[0].endswith("steps: sync:1") and "none by sync:1 for 5 s" in said[1] and said[2].endswith("graph:1")
+    assert len(said) == 3 and said[0].endswith("steps: sync:1") and left in said[1] and said[2].endswith("graph:1")
     dump, = harness.dumps(tmp_path / "out")
     comparison = truth.Comparison(dump, tmp_path)
     assert comparison.window_steps() == list(range(9, 15))
@@ -307,14 +313,11 @@ def test_steps_that_are_one_graph_from_some_step_on(tmp_path):
 
 
 # A graph for each batch size, each after a warm-up; then requests come.
-MANY_GRAPHS = ONE_GRAPH[:ONE_GRAPH.index("for _ in range(4)")] + """
+MANY_GRAPHS = ONE_GRAPH[:ONE_GRAPH.index("if sys.argv")] + """
 for size in range(20):
     gpu.work()
-    ok(cuda.cudaStreamBeginCapture(stream, 0))
-    ok(cuda.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, stream))
-    ok(cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)))
     replay = ctypes.c_void_p()
-    ok(cuda.cudaGraphInstantiate(ctypes.byref(replay), graph, ctypes.c_ulonglong(0)))
+    capture()
 time.sleep(3)
 for token in range(40):
     ok(cuda.cudaGraphLaunch(replay, stream))
