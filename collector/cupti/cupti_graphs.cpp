@@ -86,14 +86,18 @@ void choose_with_others(const CuptiActivities& activities, bool whole) {
 // Of the nodes that CUPTI has told the calling thread of since an executable graph began to be
 // made: instantiation makes the nodes first. Other nodes are cloned with cudaGraphClone, and with
 // the graph of cudaGraphAddChildGraphNode.
-thread_local GraphContent t_content __attribute__((tls_model("initial-exec")));
-thread_local bool t_instantiates __attribute__((tls_model("initial-exec"))) = false;
+struct ToldNodes {
+  uint32_t nodes, timed;
+  uint32_t conditionals : 31;
+  uint32_t instantiates : 1;  // an executable graph is being made; static TLS is scarce
+};
+thread_local ToldNodes t_told __attribute__((tls_model("initial-exec")));
 
 void count_node(CUgraphNodeType type) {
-  ++t_content.nodes;
-  t_content.timed += type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-                     type == CU_GRAPH_NODE_TYPE_MEMSET;
-  t_content.conditionals += type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  ++t_told.nodes;
+  t_told.timed += type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                  type == CU_GRAPH_NODE_TYPE_MEMSET;
+  t_told.conditionals += type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
 uint64_t handle(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
@@ -306,19 +310,19 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
     note_created_node(handle(graph.node), handle(graph.graph));
   }
   if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
-    graph_exec_created(handle(graph.graphExec), t_content);
+    graph_exec_created(handle(graph.graphExec), {t_told.nodes, t_told.timed, t_told.conditionals});
   }
   if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING ||
       id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
-    t_content = {};
-    t_instantiates = id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING;
+    t_told = {};
+    t_told.instantiates = id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING;
   }
   if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING) {
     graph_exec_destroyed(handle(graph.graphExec));
   }
   if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) return;
   count_node(graph.nodeType);
-  if (!t_instantiates) graph_node_copied(handle(graph.originalNode), handle(graph.node));
+  if (!t_told.instantiates) graph_node_copied(handle(graph.originalNode), handle(graph.node));
   const auto node_id = g_node_id.load(std::memory_order_acquire);
   uint64_t node = 0;
   if (node_id && node_id(graph.node, &node) == CUPTI_SUCCESS) {
