@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -152,10 +153,36 @@ constexpr const char* kAdviceWithoutSmallKernels =
     "The host cannot issue work as fast as the GPU does it: use CUDA graphs, torch.compile or "
     "foreach/fused optimizers, or raise the batch size.";
 
+constexpr const char* kAdviceOnGraphs =
+    "The host launches CUDA graphs, and the GPU has none left: what the host does between their "
+    "launches takes long. Make that shorter, do it while the GPU works, launch the next graph "
+    "before the last one ends, or put more into a graph.";
+constexpr const char* kAdviceBetweenLaunches =
+    "The launches themselves take little of that time: what takes long is what the host does "
+    "between them. Make that shorter, or do it while the GPU works; of a framework's own part, "
+    "CUDA "
+    "graphs or torch.compile take it away.";
+
+// To issue the same in fewer calls would gain little.
+bool calls_take_little(const Report& report, const Verdict& verdict) {
+  constexpr double kSmallPart = 0.15;  // of the idle time
+  const Tables& tables = report.tables;
+  const double idle_us =
+      verdict.share_pct / 100 * report.step_time.mean_us * static_cast<double>(report.steps.size());
+  const double operators_us = std::accumulate(
+      report.operators.operators.begin(), report.operators.operators.end(), 0.0,
+      [](double sum, const OperatorRow& row) {
+        return sum + (row.kind == "operator" ? row.cpu_self_us - row.cpu_wait_us : 0);
+      });
+  return tables.launch_us + operators_us < kSmallPart * idle_us;
+}
+
 void launches(const Report& report, Verdict& verdict) {
   const Tables& tables = report.tables;
   if (!tables.launches) return;
   if (tables.tiny_kernels_pct < kSomePct) verdict.advice = kAdviceWithoutSmallKernels;
+  if (calls_take_little(report, verdict)) verdict.advice = kAdviceBetweenLaunches;
+  if (2 * tables.graph_launches > tables.launches) verdict.advice = kAdviceOnGraphs;
   verdict.evidence.push_back(
       fmt::format("{:.0f} launches a {}, {} in the call; {:.0f} % of kernels run for less than {}",
                   report.per_unit(static_cast<double>(tables.launches)), report.unit(),
@@ -182,9 +209,15 @@ void communication(const Report& report, Verdict& verdict) {
         "of all ranks tell the two apart",
         report.ranks, report.world_size, report.ranks == 1 ? "is" : "are",
         report.ranks == 1 ? "it waits" : "they wait"));
-  } else if (report.ranks == 1) {
+  } else if (report.processes.size() == 1) {
     verdict.evidence.push_back(
         "the files of one rank are here: what it waits for others is in that time, too");
+  } else if (const CollectiveTimes& times = report.collective_times;
+             2 * times.matched < times.calls) {
+    verdict.evidence.push_back(fmt::format(
+        "of {} collectives {} are found on all their ranks: what ranks wait for each other in the "
+        "rest is in that time, too",
+        times.calls, times.matched));
   }
 }
 
@@ -198,13 +231,19 @@ constexpr const char* kAdviceOnPinnedCopies =
     "batch ahead; keep on the GPU what is copied back and forth.";
 
 void copies(const Report& report, Verdict& verdict) {
-  for (size_t i = 0; i < std::min<size_t>(3, report.tables.copies.size()); ++i) {
-    const CopyRow& row = report.tables.copies[i];
+  std::vector<const CopyRow*> rows;
+  for (const CopyRow& row : report.tables.copies) rows.push_back(&row);
+  std::stable_sort(rows.begin(), rows.end(), [](const CopyRow* a, const CopyRow* b) {
+    return a->exposed_us > b->exposed_us;
+  });
+  for (size_t i = 0; i < std::min<size_t>(3, rows.size()); ++i) {
+    const CopyRow& row = *rows[i];
     verdict.evidence.push_back(
-        fmt::format("{}: {:.1f} a {}, {:.2f} MB each, {:.1f} GB/s{}", row.name,
+        fmt::format("{}: {:.1f} a {}, {:.2f} MB each, {:.1f} GB/s{}{}", row.name,
                     report.per_unit(static_cast<double>(row.count)), report.unit(),
                     static_cast<double>(row.bytes) / 1e6 / static_cast<double>(row.count),
-                    row.gigabytes_per_second(), row.pageable ? ", pageable memory" : ""));
+                    row.gigabytes_per_second(), row.pageable ? ", pageable memory" : "",
+                    10 * row.exposed_us < row.total_us ? ", nearly all under compute" : ""));
   }
   constexpr double kNearlyAll = 0.9;
   double all = 0, within = 0;  // the GPU's memory, or that of several
@@ -212,9 +251,9 @@ void copies(const Report& report, Verdict& verdict) {
   for (const CopyRow& row : report.tables.copies) {
     const bool to_host =
         row.name.find("HtoD") != std::string::npos || row.name.find("DtoH") != std::string::npos;
-    all += row.total_us;
-    asynchronous += row.asynchronous_us;
-    if (!to_host) within += row.total_us;
+    all += row.exposed_us;
+    asynchronous += row.exposed_asynchronous_us;
+    if (!to_host) within += row.exposed_us;
   }
   if (2 * within > all) {
     verdict.advice = kAdviceOnDeviceCopies;
@@ -265,7 +304,9 @@ void straggler(const Report& report, Verdict& verdict) {
   if (what.empty() && found) what = excess_of(*found);
   if (what.empty()) what = "its work is as long as the others', but begins later";
   const std::string_view how = least ? "waits least (" : "is slow (it waits ";
-  verdict.evidence.push_back(fmt::format("rank {} {}{} in the median {}): {}", slow->rank, how,
+  const std::string who =
+      slow->rank >= 0 ? fmt::format("rank {}", slow->rank) : std::string("one process");
+  verdict.evidence.push_back(fmt::format("{} {}{} in the median {}): {}", who, how,
                                          format_us(slow->waited_median_us), report.unit(), what));
   verdict.evidence.push_back(fmt::format(
       "the others wait{} up to {} in the median {}, in collectives; it comes last in {:.0f} % "

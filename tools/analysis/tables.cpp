@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "formats/core/early_window.h"
@@ -49,6 +51,7 @@ class TableMaker {
       if (timeline.steps.empty()) continue;
       begin_ = timeline.steps.front().begin;
       end_ = timeline.steps.back().end;
+      apart_ = leave_time_between(timeline.steps);
       add_works(timeline);
       add_calls(timeline);
       add_collectives(timeline);
@@ -71,7 +74,9 @@ class TableMaker {
     WorkClass kind = WorkClass::compute;
   };
 
-  bool inside(int64_t time) const { return time >= begin_ && time < end_; }
+  bool inside(const Timeline& timeline, int64_t time) const {
+    return time >= begin_ && time < end_ && (!apart_ || timeline.step_at(time));
+  }
 
   struct Copies {
     uint64_t to_gpu = 0, from_gpu = 0;
@@ -88,10 +93,48 @@ class TableMaker {
     if (shape.direction == kToDevice) ++by_size[bytes].to_gpu;
     if (shape.direction == kToHost) ++by_size[bytes].from_gpu;
     row.total_us += us;
+    if (!exposed_) exposed_ = exposed_copies(timeline);
+    const auto found = exposed_->find(work.event);
+    const double exposed_us =
+        found == exposed_->end() ? 0 : static_cast<double>(found->second) / 1000;
+    row.exposed_us += exposed_us;
     row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
     if (!is_pinned_copy(shape)) return;
     const std::optional<Call> call = timeline.call_of(work);
-    if (call && !call->blocking) row.asynchronous_us += us;
+    if (!call || call->blocking) return;
+    row.asynchronous_us += us;
+    row.exposed_asynchronous_us += exposed_us;
+  }
+
+  // By copy or set, in `events`: ns in which no kernel ran, and none that began before. As the part
+  // `transfer` has it.
+  static std::unordered_map<uint32_t, int64_t> exposed_copies(const Timeline& timeline) {
+    std::unordered_map<uint32_t, int64_t> out;
+    std::deque<Work> open;
+    int64_t kernels_until = INT64_MIN, at = INT64_MIN;
+    // What the first of the copies that run until `time` has alone.
+    const auto advance = [&](int64_t time) {
+      at = std::max(at, std::min(kernels_until, time));
+      while (!open.empty() && at < time) {
+        const Work& copy = open.front();
+        const int64_t end = std::min(copy.end, time);
+        if (end > std::max(at, copy.begin)) out[copy.event] += end - std::max(at, copy.begin);
+        at = std::max(at, end);
+        if (copy.end > time) break;
+        open.pop_front();
+      }
+      at = std::max(at, time);
+    };
+    for (auto work = all_work(timeline); !work.at_end(); ++work) {
+      advance(work->begin);
+      if (work->kind == WorkClass::transfer) {
+        open.push_back(*work);
+      } else {
+        kernels_until = std::max(kernels_until, work->end);
+      }
+    }
+    advance(INT64_MAX);
+    return out;
   }
 
   void add_works(const Timeline& timeline) {
@@ -99,6 +142,7 @@ class TableMaker {
     trace_ = &trace;
     shapes_.resize(trace.shapes.size());
     std::map<uint64_t, Copies> by_size;
+    exposed_.reset();
     std::vector<bool> seen(timeline.streams.size());  // those that ran kernels
     each_work_of_steps(timeline, [&](const Work& work) {
       const ShapeIndex index = timeline.events().shape_of(work.event);
@@ -142,12 +186,15 @@ class TableMaker {
   void add_calls(const Timeline& timeline) {
     const Trace& trace = *timeline.trace;
     each_call(timeline, [&](const Call& call) {
-      if (!inside(call.begin)) return;
+      if (!inside(timeline, call.begin)) return;
       const Shape& shape = timeline.shape(call.event);
       const double us = static_cast<double>(call.end - call.begin) / 1000;
       if (shape.kind == Kind::launch) {
         ++out_.launches;
         out_.launch_us += us;
+        if (trace.text(shape.name).find("GraphLaunch") != std::string_view::npos) {
+          ++out_.graph_launches;
+        }
       }
       const bool waits = call.kind == CallClass::synchronize || call.blocking;
       if (!waits && call.kind != CallClass::allocate) return;
@@ -186,7 +233,7 @@ class TableMaker {
     for (const CollectiveKernel& pair : process.collective_kernels) {
       const Event& call = process.event(pair.collective);
       const Event& kernel = process.event(pair.kernel);
-      if (!inside(call.begin)) continue;
+      if (!inside(timeline, call.begin)) continue;
       const Shape& shape = timeline.trace->shape(call);
       const std::string_view group = group_label(timeline.trace->text(shape.group),
                                                  timeline.trace->text(shape.group_description));
@@ -310,10 +357,13 @@ class TableMaker {
   const Trace* trace_ = nullptr;
   Tables out_;
   int64_t begin_ = 0, end_ = 0;
+  bool apart_ = false;  // there is time between steps
   uint64_t tiny_ = 0, all_ = 0;
   std::vector<ShapeSum> shapes_;  // by shape
   std::map<std::string, CopyRow> copies_;
-  std::map<std::string, CollectiveRow> collectives_;  // by function, then group
+  std::optional<std::unordered_map<uint32_t, int64_t>> exposed_;  // of the timeline at hand, if it
+                                                                  // has copies
+  std::map<std::string, CollectiveRow> collectives_;              // by function, then group
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, GroupRow> groups_;
   std::map<std::string, CallRow> syncs_, allocations_;
 };

@@ -39,6 +39,8 @@ struct CopyRow {
   uint64_t count = 0, bytes = 0;
   double total_us = 0;
   double asynchronous_us = 0;  // of it, of pinned memory by calls that do not wait; known to be
+  // The same of the time in which neither a kernel nor another copy before it ran.
+  double exposed_us = 0, exposed_asynchronous_us = 0;
   bool pageable = false;
   double gigabytes_per_second() const {
     return total_us > 0 ? static_cast<double>(bytes) / total_us / 1e3 : 0;
@@ -93,6 +95,7 @@ struct Tables {
   std::vector<Memory> memory;   // by timeline
   uint64_t launches = 0;        // calls that launch
   double launch_us = 0;         // the calls' own time
+  uint64_t graph_launches = 0;  // of them, those of a CUDA graph
   double tiny_kernels_pct = 0;  // kernels below kTinyKernelNs, of all
   double tensor_core_pct = 0;   // of the time of compute kernels
   double whole_graph_us = 0;    // of CUDA graphs that have one time for all they ran
