@@ -16,6 +16,9 @@ std::vector<double> lengths_us(std::span<const Step> steps);
 // none.
 double quantile(std::vector<double> values, double q);
 
+// The smallest of the values that at least `q` of them do not exceed; 0 of none.
+double nearest_rank(std::vector<double> values, double q);
+
 // Of an even number, the smaller of the two in the middle; 0 of none.
 double lower_median(std::vector<double> values);
 

@@ -205,7 +205,7 @@ class HtmlReport {
     out_ +=
         html_figure("step-time", whole_windows_ ? "Window" : "Step time", us_text(time["mean"]),
                     whole_windows_ ? "no steps: all that was recorded"
-                                   : fmt::format("median {}, 95 of 100 within {}",
+                                   : fmt::format("on average; median {}, 95 of 100 within {}",
                                                  us_text(time["median"]), us_text(time["p95"])));
   }
 

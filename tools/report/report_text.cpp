@@ -130,7 +130,7 @@ class TextReport {
     const bool several = report_.steps.size() > 1;
     if (has_finding(FindingKind::steps_found)) which += " (found from the order of GPU work)";
     out_.loud(fmt::format("{}{}: {}{}{}", which, ranks, format_us(report_.step_time.mean_us),
-                          several ? " each" : "", busy));
+                          several ? " on average" : "", busy));
     if (!several) return;
     out_.line("median {}, 95 of 100 within {}", format_us(report_.step_time.median_us),
               format_us(report_.step_time.p95_us));
@@ -198,10 +198,17 @@ class TextReport {
     if (!fits && !note.empty()) out_.paragraph(note, 4);
   }
 
+  // Without calls nobody knows what the host did.
+  bool has_calls() const {
+    const analysis::Tables& tables = report_.tables;
+    return tables.launches > 0 || !tables.synchronizations.empty() || !tables.allocations.empty() ||
+           !report_.verdict.empty();
+  }
+
   // What of it is the cause host_work, and what is not.
   void parts_of_other(double percent) {
     const double own = percent - report_.device_idle_pct;
-    if (own >= 0.05 && is_known(Part::other, report_.left_out))
+    if (own >= 0.05 && has_calls() && is_known(Part::other, report_.left_out))
       out_.line("    {:<14}{:>6.1f} %", "host_work", own);
     if (report_.device_idle_pct < 0.05) return;
     const std::string why = "issued work did not begin, why is not recorded";
