@@ -189,14 +189,33 @@ class GapSplitter {
       const int64_t until = std::min(issuing.begin, whole.end);
       const bool long_one =
           own_length(since, until, processor_[thread_].time, thread_profiling().set()) > kOwnWorkNs;
-      add({time.begin, std::min(time.end, issuing.begin)},
-          long_one ? Part::other : after_opener(Part::kernel_launch));
+      const Interval own{time.begin, std::min(time.end, issuing.begin)};
+      if (long_one) {
+        add_long(own);
+      } else {
+        add(own, after_opener(Part::kernel_launch));
+      }
       if (issuing.begin >= time.end) break;
       add({std::max(time.begin, issuing.begin), std::min(time.end, issuing.end)},
           after_opener(Part::kernel_launch));
       time.begin = since = issuing.end;
       ++range;
     }
+  }
+
+  // A stretch of the thread's own. Of another one than the steps run on: while that waited for its
+  // data loader, what the other issues next is not late for its own work.
+  void add_long(Interval time) {
+    if (time.begin >= time.end) return;
+    const uint32_t main = timeline_.main_thread;
+    if (main == kNone || main == thread_) return add(time, Part::other);
+    for (const Interval& load : near(timeline_.threads[main].data_loading, time)) {
+      add({time.begin, load.begin}, Part::other);
+      const int64_t end = std::min(load.end, time.end);
+      add({std::max(load.begin, time.begin), end}, Part::data_loading);
+      time.begin = end;
+    }
+    add(time, Part::other);
   }
 
   const Measure& thread_profiling() const { return timeline_.threads[thread_].profiling; }

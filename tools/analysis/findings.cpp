@@ -283,14 +283,19 @@ void arithmetic(const Report& report, std::vector<Finding>& out) {
 // The GPU is busy, but its multiprocessors are not. (A kernel that fills each with few threads may
 // be the fastest: matrix products are such.)
 void small_grids(const Report& report, std::vector<Finding>& out) {
-  double weighted = 0, time = 0;
+  double weighted = 0, time = 0, all = 0;
   for (const KernelRow& row : report.tables.kernels) {
-    if (row.kind != WorkClass::compute || row.multiprocessors_pct == 0) continue;
+    if (row.kind != WorkClass::compute) continue;
+    all += row.total_us;
+    if (row.multiprocessors_pct == 0) continue;
     weighted += row.total_us * row.multiprocessors_pct;
     time += row.total_us;
   }
-  if (time <= 0) return;
-  const double percent = weighted / time;
+  const double steps_us = report.step_time.mean_us * static_cast<double>(report.steps.size());
+  const double any = report.breakdown_pct[static_cast<size_t>(Part::compute)] / 100 * steps_us;
+  if (time <= 0 || any <= 0) return;
+  // Those that run at the same time have their blocks on multiprocessors of their own.
+  const double percent = std::min(100.0, weighted / time * std::max(1.0, all / any));
   const FindingRow& row = finding_row(FindingKind::low_gpu_efficiency);
   if (percent > row.limit.value || report.gpu_utilization_pct < row.other_limit.value) return;
   add_finding<FindingKind::low_gpu_efficiency>(out, percent, report.gpu_utilization_pct, percent);

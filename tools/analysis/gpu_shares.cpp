@@ -57,6 +57,9 @@ GpuShares gpu_shares_of(const Timeline& timeline) {
   };
   out.any_pct = percent(any);
   for (const auto& [device, cover] : gpus) {
+    if (any.total() > 0) {
+      out.at_once += static_cast<double>(cover.total()) / static_cast<double>(any.total());
+    }
     out.busiest_pct = std::max(out.busiest_pct, percent(cover));
   }
   return out;

@@ -13,6 +13,7 @@ struct GpuShares {
   size_t gpus = 0;         // that did some work in it
   double any_pct = 0;      // at least one of them works
   double busiest_pct = 0;  // the one that works longest
+  double at_once = 0;      // how many work while any does, the mean
 };
 
 // `timeline` has steps.

@@ -44,13 +44,20 @@ double exposed_pct(const Report& report, double waited_pct) {
 }
 
 std::string nothing_explains(const Report& report, double waited_pct) {
+  const bool in_turn =
+      std::any_of(report.findings.begin(), report.findings.end(),
+                  [](const Finding& finding) { return finding.kind == FindingKind::gpus_in_turn; });
+  const std::string of_several = fmt::format(
+      "some GPU of the process works for {:.1f} % of {} time, but none for more than {:.1f} %",
+      report.gpu_utilization_pct, report.unit(), report.busiest_gpu_pct);
+  if (in_turn) return of_several + ": they work in turn, so none of them is the limit";
+  const LargestPart most = largest_idle_part(report, waited_pct);
   if (report.gpu_utilization_pct - report.busiest_gpu_pct >= kWorthNamingPct) {
     return fmt::format(
-        "some GPU of the process works for {:.1f} % of {} time, but none for more than {:.1f} %: "
-        "they work in turn, so none of them is the limit",
-        report.gpu_utilization_pct, report.unit(), report.busiest_gpu_pct);
+        "{}: none of them is the limit, and no single cause explains the rest. Most of the time in "
+        "which none works is {} ({:.1f} %)",
+        of_several, most.name, most.percent);
   }
-  const LargestPart most = largest_idle_part(report, waited_pct);
   if (waited_pct >= kWorthNamingPct) {
     return fmt::format(
         "the GPU works for {:.1f} % of {} time, and in {:.1f} of these it waits for other ranks in "

@@ -214,11 +214,12 @@ class JointWaits {
     for (size_t i = 0; i < collective.parts.size(); ++i) {
       const CollectivePart& part = collective.parts[i];
       const EventTable& events = timelines_[part.rank].events();
-      const int64_t length = events.end_of(part.last) - events.begin_of(part.event);
-      last[part.rank] |= length == collective.shortest_ns;  // clocks may differ
-      waits_[part.rank][gathered.steps[i]] +=
-          static_cast<double>(length - collective.shortest_ns) / 1000;
+      const Interval all{events.begin_of(part.event), events.end_of(part.last)};
+      last[part.rank] |= all.length() == collective.shortest_ns;  // clocks may differ
       devices_[part.rank].insert(gathered.devices[i]);
+      if (all.length() == collective.shortest_ns) continue;
+      waits_[part.rank][gathered.steps[i]][gathered.devices[i]].push_back(
+          {all.begin, all.end - collective.shortest_ns});
     }
     for (const auto& [rank, came_last] : last) {
       ++out_.speeds[rank].collectives;
@@ -228,24 +229,147 @@ class JointWaits {
 
   void finish(std::vector<StepTimes>& of_ranks) {
     for (size_t rank = 0; rank < timelines_.size(); ++rank) {
-      const double devices = std::max<double>(1, static_cast<double>(devices_[rank].size()));
-      for (auto& [step, waited] : waits_[rank]) {
-        waited /= devices;
-        out_.speeds[rank].waited_us += waited;
+      std::vector<double> waited, exposed;
+      std::map<uint64_t, Sum> sums = sums_of(rank);
+      for (const auto& [step, sum] : sums) {
+        out_.speeds[rank].waited_us += sum.waited_us;
+        out_.speeds[rank].exposed_us += sum.exposed_us;
       }
-      std::vector<double> of_steps;
-      for (const Step& step : timelines_[rank].steps) of_steps.push_back(waits_[rank][step.step]);
-      out_.speeds[rank].waited_median_us = quantile(of_steps, 0.5);
-      if (out_.timed > 0) of_ranks[rank].waited = std::move(of_steps);
+      for (const Step& step : timelines_[rank].steps) {
+        waited.push_back(sums[step.step].waited_us);
+        exposed.push_back(sums[step.step].exposed_us);
+      }
+      RankSpeed& speed = out_.speeds[rank];
+      const StepRange joint = out_.joint_steps[rank];
+      speed.waited_median_us = median_of(waited, joint);
+      speed.exposed_median_us = median_of(exposed, joint);
+      // In other steps it is not known who waited.
+      const double count = static_cast<double>(std::max<size_t>(1, joint.size()));
+      speed.waited_us /= count, speed.exposed_us /= count;
+      if (out_.timed > 0) of_ranks[rank].waited = std::move(waited);
     }
   }
 
  private:
+  struct Sum {
+    double waited_us = 0, exposed_us = 0;
+  };
+
+  static double median_of(const std::vector<double>& of_steps, StepRange range) {
+    const auto begin = of_steps.begin();
+    return quantile(
+        {begin + static_cast<ptrdiff_t>(range.first), begin + static_cast<ptrdiff_t>(range.end)},
+        0.5);
+  }
+
+  // By step, the mean of the rank's GPUs.
+  std::map<uint64_t, Sum> sums_of(size_t rank) {
+    std::map<uint64_t, Sum> out;
+    if (waits_[rank].empty()) return out;
+    const double unit = 1000 * static_cast<double>(devices_[rank].size());
+    const Measure computing = computing_of(timelines_[rank]);
+    for (auto& [step, of_devices] : waits_[rank]) {
+      for (auto& [device, waits] : of_devices) {
+        int64_t waited = 0, exposed = 0;
+        for (const Interval& wait : waits) waited += wait.length();
+        for (const Interval& wait : cover(std::move(waits))) {
+          exposed += wait.length() - computing.inside(wait.begin, wait.end);
+        }
+        out[step].waited_us += static_cast<double>(waited) / unit;
+        out[step].exposed_us += static_cast<double>(exposed) / unit;
+      }
+    }
+    return out;
+  }
+
+  static Measure computing_of(const Timeline& timeline) {
+    Intervals out;
+    each_work(timeline, [&](const Work& work) {
+      if (work.kind == WorkClass::compute) out.push_back({work.begin, work.end});
+    });
+    return Measure(cover(std::move(out)));
+  }
+
   std::span<const Timeline> timelines_;
   RankComparison& out_;
-  std::vector<std::map<uint64_t, double>> waits_;  // by rank and step, us: sums over its GPUs
-  std::vector<std::set<uint32_t>> devices_;        // by rank
+  // By rank, step and device.
+  std::vector<std::map<uint64_t, std::map<uint32_t, Intervals>>> waits_;
+  std::vector<std::set<uint32_t>> devices_;  // by rank
 };
+
+// Which ranks do collectives with each other, directly or not.
+struct Joined {
+  std::vector<uint32_t> group;   // the lowest rank that it is joined to
+  std::vector<int64_t> offsets;  // of step numbers, from that rank's
+};
+
+// Collectives that calls name join ranks whose steps may be counted from elsewhere.
+Joined join_ranks(size_t ranks, std::span<const Gathered* const> joint) {
+  Joined out{std::vector<uint32_t>(ranks, kNone), std::vector<int64_t>(ranks, 0)};
+  for (uint32_t root = 0; root < ranks; ++root) {
+    if (out.group[root] != kNone) continue;
+    out.group[root] = root;
+    for (bool more = true; more;) {
+      more = false;
+      for (const Gathered* const each : joint) {
+        const auto& parts = each->collective.parts;
+        const auto known = std::find_if(parts.begin(), parts.end(), [&](const auto& part) {
+          return out.group[part.rank] == root;
+        });
+        if (known == parts.end()) continue;
+        const auto at = static_cast<size_t>(known - parts.begin());
+        for (size_t i = 0; i < parts.size(); ++i) {
+          if (out.group[parts[i].rank] != kNone) continue;
+          out.group[parts[i].rank] = root;
+          out.offsets[parts[i].rank] = out.offsets[known->rank] +
+                                       static_cast<int64_t>(each->steps[i]) -
+                                       static_cast<int64_t>(each->steps[at]);
+          more = true;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+// Of each rank the steps that all those it is joined to have, too.
+void find_joint_steps(std::span<const Timeline> timelines, const Joined& joined,
+                      RankComparison& out) {
+  constexpr size_t kFewest = 2;  // from the end of one to the end of the next
+  struct Numbers {
+    int64_t first = INT64_MIN, end = INT64_MAX;
+  };
+  std::vector<Numbers> common(timelines.size());  // by group
+  std::vector<size_t> members(timelines.size());
+  for (const uint32_t group : joined.group) ++members[group];
+  const auto number = [&](size_t rank, const Step& step) {
+    return static_cast<int64_t>(step.step) - joined.offsets[rank];
+  };
+  for (size_t rank = 0; rank < timelines.size(); ++rank) {
+    const std::vector<Step>& steps = timelines[rank].steps;
+    if (steps.empty() || members[joined.group[rank]] < 2) continue;
+    Numbers& own = common[joined.group[rank]];
+    own.first = std::max(own.first, number(rank, steps.front()));
+    own.end = std::min(own.end, number(rank, steps.back()) + 1);
+  }
+  for (size_t rank = 0; rank < timelines.size(); ++rank) {
+    const std::vector<Step>& steps = timelines[rank].steps;
+    const Numbers& own = common[joined.group[rank]];
+    const auto place = [&](int64_t wanted) {
+      return static_cast<size_t>(
+          std::partition_point(steps.begin(), steps.end(),
+                               [&](const Step& step) { return number(rank, step) < wanted; }) -
+          steps.begin());
+    };
+    StepRange& range = out.joint_steps[rank];
+    if (own.first == INT64_MIN) continue;
+    range.first = place(own.first);
+    range.end = std::max(range.first, place(own.end));
+    if (range.size() == steps.size()) continue;
+    out.windows_differ = true;
+    out.apart = out.apart || range.size() < kFewest;
+  }
+}
 
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
                        std::vector<StepTimes>& of_ranks) {
@@ -277,6 +401,7 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     }
   }
   JointWaits waits(timelines, out);
+  std::vector<const Gathered*> found;
   for (auto& [place, gathered] : joint) {
     out.works += gathered.works;
     if (gathered.collective.parts.size() < 2) continue;
@@ -284,8 +409,10 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     gathered.finish(timelines);
     gathered.index = static_cast<uint32_t>(out.collectives.size());
     waits.add(gathered);
-    out.collectives.push_back(std::move(gathered.collective));
+    out.collectives.push_back(gathered.collective);
+    found.push_back(&gathered);
   }
+  find_joint_steps(timelines, join_ranks(timelines.size(), found), out);
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : placed[rank]) {
       const uint32_t index = joint.find(common(place))->second.index;
@@ -449,6 +576,7 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   RankComparison out;
   out.joint_of.resize(timelines.size());
   out.speeds.resize(timelines.size());
+  for (const Timeline& each : timelines) out.joint_steps.push_back({0, each.steps.size()});
   if (timelines.size() < 2) return out;
   std::vector<std::function<void()>> tasks;
   std::vector<StepTimes> of_steps(timelines.size());
@@ -461,12 +589,7 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   }
   side_by_side(std::move(tasks));
   match_collectives(timelines, out, of_steps);
-  for (size_t i = 0; i < timelines.size(); ++i) {
-    if (!timelines[i].steps.empty()) {
-      out.speeds[i].waited_us /= static_cast<double>(timelines[i].steps.size());
-    }
-  }
-  out.comparable = !out.collectives.empty();
+  out.comparable = !out.collectives.empty() && !out.apart;
   if (out.comparable) out.slow = find_slow_ranks(of_steps, median_step_us(timelines));
   for (RankSpeed& speed : out.speeds) {
     if (out.timed > 0) speed.last_pct *= 100 / static_cast<double>(out.timed);

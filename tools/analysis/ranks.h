@@ -43,9 +43,18 @@ struct RankSpeed {
   // the mean: sum over those in such collectives, over their number.
   double waited_us = 0;
   double waited_median_us = 0;  // the same of the median step
-  double last_pct = 0;          // of the joint collectives: it, or one of its GPUs, came last
+  // Of that the time in which no GPU of the process computes: it makes steps longer. GPUs that wait
+  // on several streams wait once.
+  double exposed_us = 0, exposed_median_us = 0;
+  double last_pct = 0;  // of the joint collectives: it, or one of its GPUs, came last
   // The joint ones that it is in, less those that copy engines do; 0: how it compares is not known.
   size_t collectives = 0;
+};
+
+// Of a timeline's steps, by place.
+struct StepRange {
+  size_t first, end;
+  size_t size() const { return end - first; }
 };
 
 struct RankComparison {
@@ -54,8 +63,15 @@ struct RankComparison {
   std::vector<RankSpeed> speeds;                                 // by timeline
   std::vector<SlowRank> slow;                                    // most excess first
   bool comparable = false;  // more than one rank in the same steps
-  bool named = false;       // by NCCL's calls, which the dumps of all ranks name
-  size_t timed = 0;         // of `collectives`: those of which is known who waited
+  // By timeline: the steps that all ranks have with which it does collectives, directly or not; of
+  // one that does none all of its own.
+  std::vector<StepRange> joint_steps;
+  bool windows_differ = false;  // some rank has other steps beside them
+  // They differ, and no step is left, or only one, between whose end and the next one's all ranks
+  // are recorded: each is looked at alone, and not `comparable`.
+  bool apart = false;
+  bool named = false;  // by NCCL's calls, which the dumps of all ranks name
+  size_t timed = 0;    // of `collectives`: those of which is known who waited
   // Pieces of work that collectives did in the steps, and those found on another rank, too.
   size_t works = 0, matched = 0;
 };

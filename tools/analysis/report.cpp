@@ -42,7 +42,7 @@ StepTime step_time_of(const std::vector<StepRow>& steps) {
   }
   if (lengths.empty()) return {};
   return {quantile(lengths, 0.5), sum / static_cast<double>(lengths.size()),
-          quantile(lengths, 0.95)};
+          nearest_rank(lengths, 0.95)};
 }
 
 void sum_up(Report& report) {
@@ -182,7 +182,8 @@ void add_gpus_in_turn(const std::vector<Timeline>& timelines, Report& report) {
     sum += shares.busiest_pct * wall;
     length += wall;
     const double apart = shares.any_pct - shares.busiest_pct;
-    if (apart < finding_row(FindingKind::gpus_in_turn).limit.value) continue;
+    const FindingRow& row = finding_row(FindingKind::gpus_in_turn);
+    if (apart < row.limit.value || shares.at_once > row.other_limit.value) continue;
     const int32_t rank = timeline.process->header.rank();
     add_finding<FindingKind::gpus_in_turn>(
         report.findings, apart, rank < 0 ? "the process" : fmt::format("rank {}", rank),

@@ -11,6 +11,8 @@
 #include "formats/core/early_window.h"
 #include "formats/trace/activities.h"
 #include "tools/analysis/findings.h"
+#include "tools/analysis/intervals.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -105,6 +107,19 @@ void add_undivided(const std::vector<Timeline>& timelines, Report& report) {
                                       count == 1 ? "window is" : "windows are");
 }
 
+// Of marked steps: those that were found say their share of the window (steps_found).
+void add_between_steps(const std::vector<Timeline>& timelines, Report& report) {
+  double between = 0, all = 0;
+  for (const Timeline& timeline : timelines) {
+    if (timeline.steps.empty() || timeline.period_confidence > 0) continue;
+    between += static_cast<double>(total(times_between(timeline.steps)));
+    all += static_cast<double>(timeline.steps.back().end - timeline.steps.front().begin);
+  }
+  const double percent = all > 0 ? 100 * between / all : 0;
+  if (percent < finding_row(FindingKind::between_steps).limit.value) return;
+  add_finding<FindingKind::between_steps>(report.findings, percent, percent);
+}
+
 void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   size_t most = 0;
   bool recovered = false;
@@ -130,6 +145,7 @@ void add_step_findings(const std::vector<Timeline>& timelines, Report& report) {
   add_nested_steps(timelines, report);
   add_undivided(timelines, report);
   add_period(timelines, report);
+  add_between_steps(timelines, report);
   add_whole_windows(timelines, report);
   add_early_windows(timelines, report);
   add_left_out(timelines, report);

@@ -108,31 +108,33 @@ void add_spread(const Report& report, Part part, Verdict& verdict) {
   if (!text.empty()) verdict.evidence.insert(second, text);
 }
 
-// Of the steps' time, in which other causes than this one keep the GPU from computing.
+// Of the steps' time, in which the GPU is idle for what the host does of other causes than this
+// one.
 double other_causes_pct(const Report& report, const Verdict& verdict) {
-  double sum = 0;
-  for (size_t i = 0; i < kParts; ++i) {
+  double sum = -report.device_idle_pct;
+  for (size_t i = kBusyParts; i < kParts; ++i) {
     const Part part = static_cast<Part>(i);
     const bool own = has_own_part(verdict.cause) && part == row_of(verdict.cause).part;
-    if (part == Part::compute || part == Part::unknown) continue;
+    if (part == Part::unknown) continue;
+    if (own && part == Part::other) sum += report.device_idle_pct;
     sum += own ? report.no_processor_pct[i] : report.breakdown_pct[i];
   }
-  return sum;
+  return std::max(0.0, sum);
 }
 
-// What a fix saves beyond the cause's own time. `has_streams`: work may run beside other work. The
-// slow rank itself does not wait, so that what ranks wait for it, as a mean, is less than what it
-// costs.
-void add_hidden(const Report& report, bool has_streams, Verdict& verdict) {
+// What a fix saves beyond the cause's own time. `has_streams`: work may run beside other work.
+// `waited_pct`: in collectives for other ranks. The slow rank itself does not wait, so that what
+// ranks wait for it, as a mean, is less than what it costs.
+void add_hidden(const Report& report, bool has_streams, double waited_pct, Verdict& verdict) {
   const double hidden = verdict.saves_pct - verdict.share_pct;
   if (hidden < kWorthNamingPct || verdict.cause == Cause::straggler) return;
-  const double others =
-      report.ranks > 1 ? hidden : std::min(hidden, other_causes_pct(report, verdict));
+  const double others = std::min(hidden, other_causes_pct(report, verdict) + waited_pct);
   if (others >= kWorthNamingPct) {
     verdict.evidence.push_back(fmt::format(
         "{:.1f} of these {:.1f} % are time of other causes, which the host would then spend while "
         "the GPU works{}",
-        others, verdict.saves_pct, report.ranks > 1 ? ", and waits of other ranks" : ""));
+        others, verdict.saves_pct,
+        waited_pct >= kWorthNamingPct ? ", and waits of other ranks" : ""));
   }
   if (has_streams && hidden - others >= kWorthNamingPct) {
     verdict.evidence.push_back(
@@ -160,6 +162,19 @@ const char* why_ranks_wait(const Report& report) {
 }
 
 constexpr double kMostOfTimePct = 75;  // of the joint collectives
+
+// The one that is last most often, or that there is none.
+std::string who_is_last(const std::vector<RankSpeed>& speeds, const RankSpeed& most) {
+  constexpr double kMorePct = 5;  // than the next one; less is chance
+  for (const RankSpeed& each : speeds) {
+    if (&each != &most && each.last_pct > most.last_pct - kMorePct) {
+      return "several are last about as often";
+    }
+  }
+  return fmt::format("{} is last most often, {:.0f} % of the time",
+                     most.rank >= 0 ? fmt::format("rank {}", most.rank) : std::string("one"),
+                     most.last_pct);
+}
 
 // Whether others wait for the same rank in most collectives.
 bool one_is_mostly_last(const Report& report) {
@@ -211,8 +226,8 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     by_clock_ = by_clock_ && timeline.step_source().starts_with("time:");
     note_step_log(timeline);
     if (ranks.comparable && ranks.speeds[i].collectives) {
-      waited_us_ += ranks.speeds[i].waited_us * own;
-      steadily_waited_us_ += ranks.speeds[i].waited_median_us * own;
+      waited_us_ += ranks.speeds[i].exposed_us * own;
+      steadily_waited_us_ += ranks.speeds[i].exposed_median_us * own;
       waited_steps_ += own;
     }
     const Throttle throttle = throttle_of(timeline);
@@ -222,6 +237,13 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
       throttle_text_ = throttle.text;
     }
   }
+  if (ranks.windows_differ) {
+    for (size_t i = 0; i < timelines.size(); ++i) {
+      if (!timelines[i].steps.empty())
+        joint_steps_ = std::min(joint_steps_, ranks.joint_steps[i].size());
+    }
+  }
+  apart_ = apart_ || ranks.apart;
   replay_ended_ = replay_ended_ && replay.ended();
   replay_seconds_ = std::max(replay_seconds_, replay.would_take_seconds());
   const double recorded = replay.recorded_step_time();
@@ -366,11 +388,25 @@ bool Judge::lacks_work(const Report& report) const {
 
 double Judge::confidence(const Report& report) const {
   const double error = report.replay_error_pct / 100;
-  const size_t seen = report.whole_windows ? 1 : report.steps.size();
+  const size_t seen = report.whole_windows ? 1 : std::min(joint_steps_, report.steps.size());
   const double steps = std::min(1.0, static_cast<double>(seen) / 5);
   const double explained = 1 - (report.device_idle_pct + report.unknown_pct()) / 100;
   return std::clamp(explained * (1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05,
                     0.99);
+}
+
+// Ranks whose windows are of other steps.
+void Judge::say_joint_steps(Report& report) const {
+  if (joint_steps_ == SIZE_MAX) return;
+  const std::string steps = joint_steps_ == 0   ? "no step"
+                            : joint_steps_ == 1 ? "one step"
+                                                : fmt::format("{} steps", joint_steps_);
+  add_finding<FindingKind::joint_steps>(
+      report.findings, static_cast<double>(joint_steps_), steps,
+      apart_
+          ? "too few to tell which rank waits for another. What causes would save is that of each "
+            "rank alone, and communication has the waits in it"
+          : "what causes would save, and what ranks wait for each other, is of these");
 }
 
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
@@ -386,10 +422,8 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
       [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
   // A middle stage takes part in most of a pipeline's messages, and so is last in most.
   if (most->last_pct > kMostOfTimePct && !ranks_send_and_receive(report)) return;
-  add_finding<FindingKind::rank_jitter>(
-      report.findings, waited_pct, waited_pct, report.unit(),
-      most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"), most->last_pct,
-      why_ranks_wait(report));
+  add_finding<FindingKind::rank_jitter>(report.findings, waited_pct, waited_pct, report.unit(),
+                                        who_is_last(report.speeds, *most), why_ranks_wait(report));
 }
 
 // On a busy machine steps are long for what they do: a share of them is a small one.
@@ -441,7 +475,7 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
     if (has_own_part(row.cause)) add_spread(report, row.part, verdict);
-    add_hidden(report, has_streams_, verdict);
+    add_hidden(report, has_streams_, exposed_pct(report, waited_pct), verdict);
     report.verdict.push_back(std::move(verdict));
   }
 }
@@ -498,9 +532,39 @@ bool gpu_is_the_limit(const Report& report, double waited_pct) {
   return busy_pct >= kLeastBusyPct && busy_pct >= kLimitBusyPct * known_pct / 100;
 }
 
+// Communication and copies that no kernel runs beside, and that steps would be no shorter without:
+// something else takes as long as the GPU. Empty: there is little of them, or they are causes.
+std::string Judge::saves_nothing(double waited_pct, const Report& report) const {
+  constexpr double kCountsPct = 10;
+  const auto named = [&](Cause cause) {
+    return std::any_of(report.verdict.begin(), report.verdict.end(),
+                       [&](const Verdict& verdict) { return verdict.cause == cause; });
+  };
+  double sum = 0;
+  std::string what;
+  const auto add = [&](Cause cause, double percent) {
+    if (named(cause) || percent < kWorthNamingPct) return;
+    sum += percent;
+    what += fmt::format("{}{} {:.1f} %", what.empty() ? "" : " and ", cause_name(cause), percent);
+  };
+  add(Cause::communication, report.breakdown_pct[static_cast<size_t>(Part::communication)] -
+                                exposed_pct(report, waited_pct));
+  add(Cause::transfer, report.breakdown_pct[static_cast<size_t>(Part::transfer)]);
+  if (sum < kCountsPct) return {};
+  return fmt::format(
+      "beside compute ({:.1f} % of {} time) the GPU spends time in {}, and without that alone {}s "
+      "would be no shorter: by the replay something else takes as long as the GPU, most likely "
+      "the host",
+      report.breakdown_pct[0], report.unit(), what, report.unit());
+}
+
 // So that nobody takes a small cause for the reason of a step's whole length.
 void Judge::say_what_limits_beyond(double waited_pct, Report& report) const {
   if (report.verdict.empty() || !gpu_is_the_limit(report, waited_pct)) return;
+  if (std::string text = saves_nothing(waited_pct, report); !text.empty()) {
+    report.verdict.back().evidence.push_back(std::move(text));
+    return;
+  }
   report.verdict.back().evidence.push_back(
       fmt::format("beyond {} the GPU's own work is the limit: compute is {:.1f} % of {} time",
                   report.verdict.size() == 1 ? "this" : "these causes", report.breakdown_pct[0],
@@ -535,6 +599,7 @@ void Judge::decide(Report& report) const {
   report.replay_error_pct = 100 * std::abs(step_ns_[0] - recorded_ns_) / recorded_ns_;
   const double waited_pct =
       waited_steps_ > 0 ? 100 * waited_us_ / waited_steps_ / report.step_time.mean_us : 0;
+  say_joint_steps(report);
   add_causes(waited_pct, report);
   leave_out_unknown_causes(report);
   leave_out_pauses(report);
@@ -556,6 +621,10 @@ void Judge::decide(Report& report) const {
         "them too (GPUPROF_PRESET=default) to learn why",
         idle_pct, report.unit());
     return;
+  }
+  if (gpu_is_the_limit(report, waited_pct)) {
+    report.reason = saves_nothing(waited_pct, report);
+    if (!report.reason.empty()) return;
   }
   if (add_compute(waited_pct, report)) return;
   if (!report.unknown_causes.empty()) {

@@ -34,6 +34,7 @@ class Judge {
   uint64_t lost_work(const Report& report) const;
   bool lacks_work(const Report& report) const;
   void find_throttle(Report& report) const;
+  void say_joint_steps(Report& report) const;
   void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
@@ -43,6 +44,7 @@ class Judge {
   void leave_out_pauses(Report& report) const;
   void sort_causes(Report& report) const;
   bool add_compute(double waited_pct, Report& report) const;
+  std::string saves_nothing(double waited_pct, const Report& report) const;
   void say_what_limits_beyond(double waited_pct, Report& report) const;
 
   std::array<double, kFixes> step_ns_{};    // by Fix, weighted with steps
@@ -52,10 +54,13 @@ class Judge {
   double busiest_ns_ = 0;     // kernels of the stream that has most of them, all steps and ranks
   bool has_streams_ = false;  // some process has work on more than one
   double weight_ = 0;         // steps
-  double waited_us_ = 0, waited_steps_ = 0;  // in collectives, for other ranks
-  double steadily_waited_us_ = 0;            // the same by the median step of each rank
-  double long_steps_pct_ = 0;                // of the whole run: what long steps take beyond others
-  double throttled_pct_ = 0;                 // of the compute time: lost to a lower clock
+  // In collectives, for other ranks, while no GPU of the process computes.
+  double waited_us_ = 0, waited_steps_ = 0;
+  double steadily_waited_us_ = 0;  // the same by the median step of each rank
+  size_t joint_steps_ = SIZE_MAX;  // of ranks that have others beside them, the fewest in a window
+  bool apart_ = false;             // in some window ranks have too few for that: each alone
+  double long_steps_pct_ = 0;      // of the whole run: what long steps take beyond others
+  double throttled_pct_ = 0;       // of the compute time: lost to a lower clock
   std::string throttle_text_;
   std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;

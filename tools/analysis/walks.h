@@ -134,6 +134,30 @@ inline MergedWalk<ThreadWalk> all_calls(const Timeline& timeline) {
   return out;
 }
 
+// Whether there is time between them. Marks of some programs leave validation, or writing a
+// checkpoint, to no step.
+inline bool leave_time_between(const std::vector<Step>& steps) {
+  for (size_t i = 1; i < steps.size(); ++i) {
+    if (steps[i].begin > steps[i - 1].end) return true;
+  }
+  return false;
+}
+
+// Such time. What is before the first step, or after the last, is none.
+inline bool is_between_steps(const Timeline& timeline, int64_t time) {
+  const std::vector<Step>& steps = timeline.steps;
+  return !steps.empty() && time >= steps.front().begin && time < steps.back().end &&
+         !timeline.step_at(time);
+}
+
+inline Intervals times_between(const std::vector<Step>& steps) {
+  Intervals out;
+  for (size_t i = 1; i < steps.size(); ++i) {
+    if (steps[i].begin > steps[i - 1].end) out.push_back({steps[i - 1].end, steps[i].begin});
+  }
+  return out;
+}
+
 // Calls `visit(const Work&)` with all work, stream by stream.
 template <typename Visit>
 void each_work(const Timeline& timeline, const Visit& visit) {
@@ -143,30 +167,38 @@ void each_work(const Timeline& timeline, const Visit& visit) {
   }
 }
 
-// The same with the work that calls in the steps issued, whenever it ran.
+// Calls `visit(const Work&, int64_t issued)` with the work that calls in the steps issued, whenever
+// it ran, and when its call began. Of work without a recorded call, when that of the work before it
+// on its stream did.
+template <typename Visit>
+void each_issued_work_of_steps(const Timeline& timeline, const Visit& visit) {
+  const bool apart = leave_time_between(timeline.steps);
+  for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
+    const auto [first, end] = timeline.work_of_steps(i);
+    int64_t last = kNotIssued;
+    for (uint32_t event = first; event < end; ++event) {
+      if (!timeline.traits_of(event).work) continue;
+      const Work work = timeline.work(event, i);
+      const int64_t issued = timeline.call_begin_of(work);
+      if (issued != kNotIssued) last = issued;
+      const int64_t at = last == kNotIssued ? work.begin : last;
+      if (!apart || !is_between_steps(timeline, at)) visit(work, at);
+    }
+  }
+}
+
+// The same with `visit(const Work&)`.
 template <typename Visit>
 void each_work_of_steps(const Timeline& timeline, const Visit& visit) {
+  if (leave_time_between(timeline.steps)) {
+    return each_issued_work_of_steps(timeline, [&](const Work& work, int64_t) { visit(work); });
+  }
   for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
     const auto [first, end] = timeline.work_of_steps(i);
     for (uint32_t event = first; event < end; ++event) {
       if (timeline.traits_of(event).work) visit(timeline.work(event, i));
     }
   }
-}
-
-// The same with `visit(const Work&, int64_t issued)`: when its call began. Of work without a
-// recorded call, when that of the work before it on its stream did.
-template <typename Visit>
-void each_issued_work_of_steps(const Timeline& timeline, const Visit& visit) {
-  uint32_t stream = kNone;
-  int64_t last = kNotIssued;
-  each_work_of_steps(timeline, [&](const Work& work) {
-    if (work.stream != stream) last = kNotIssued;
-    stream = work.stream;
-    const int64_t issued = timeline.call_begin_of(work);
-    if (issued != kNotIssued) last = issued;
-    visit(work, last == kNotIssued ? work.begin : last);
-  });
 }
 
 // Calls `visit(const Call&)` with all calls, thread by thread.

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "tools/analysis/anatomy.h"
+#include "tools/analysis/intervals.h"
 #include "tools/analysis/statistics.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -46,6 +48,25 @@ bool first_stands_out(const Timeline& timeline) {
   const int64_t others =
       (steps.back().end - steps.front().end) / static_cast<int64_t>(steps.size() - 1);
   return steps.front().end - steps.front().begin > kTimesAsLong * others;
+}
+
+// By step: the time that lies between it, or one before it, and the step before that. Not that in
+// which the GPU does what the steps issued: it is theirs.
+std::vector<int64_t> between_before(const Timeline& timeline) {
+  std::vector<int64_t> out(timeline.steps.size());
+  const Intervals gaps = times_between(timeline.steps);
+  if (gaps.empty()) return out;
+  Intervals works;
+  each_work_of_steps(timeline, [&](const Work& work) { works.push_back({work.begin, work.end}); });
+  const Measure gpu(cover(std::move(works)));
+  auto gap = gaps.begin();
+  for (size_t i = 1; i < out.size(); ++i) {
+    out[i] = out[i - 1];
+    if (gap == gaps.end() || gap->end != timeline.steps[i].begin) continue;
+    out[i] += gap->length() - gpu.inside(gap->begin, gap->end);
+    ++gap;
+  }
+  return out;
 }
 
 // Of this thread: what other programs do is not in it.
@@ -101,11 +122,17 @@ bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   ReplayPiece piece(step_ends_);
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
-  const bool with_first = std::any_of(timelines.begin(), timelines.end(), first_stands_out);
+  // A rank whose window began earlier did its first step beside another step of the others.
+  const bool with_first = !comparison.windows_differ &&
+                          std::any_of(timelines.begin(), timelines.end(), first_stands_out);
   for (size_t i = 0; i < timelines.size(); ++i) {
     const Timeline& timeline = timelines[i];
-    first_known_.push_back(first_known(timeline));
-    const bool known = first_known_.back() == 0 && !timeline.steps.empty();
+    const size_t known_from = first_known(timeline);
+    measured_.push_back(comparison.apart ? StepRange{0, timeline.steps.size()}
+                                         : comparison.joint_steps[i]);
+    measured_.back().first = std::max(measured_.back().first, known_from);
+    between_.push_back(between_before(timeline));
+    const bool known = known_from == 0 && !timeline.steps.empty();
     const bool from_begin = (with_first && known) || timeline.whole_window;
     const int64_t begin = from_begin ? timeline.steps.front().begin : INT64_MIN;
     window_begins_.push_back(from_begin ? begin - origin : INT64_MIN);
@@ -155,15 +182,21 @@ void Replay::finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks) {
   carried_ += piece.kept();
 }
 
+Replay::Ends Replay::ends_of(size_t rank, size_t which) const {
+  const auto& steps = step_ends_.of(rank);
+  Ends out;
+  for (size_t step = measured_[rank].first; step < measured_[rank].end; ++step) {
+    const int64_t end = steps[step][which];
+    if (end != INT64_MIN) out.push_back({step, end - between_[rank][step]});
+  }
+  return out;
+}
+
 double Replay::mean_step(size_t which) const {
   double sum = 0;
   size_t ranks = 0;
   for (size_t rank = 0; rank < step_ends_.ranks(); ++rank) {
-    const auto& steps = step_ends_.of(rank);
-    std::vector<std::pair<size_t, int64_t>> ends;
-    for (size_t step = first_known_[rank]; step < steps.size(); ++step) {
-      if (steps[step][which] != INT64_MIN) ends.push_back({step, steps[step][which]});
-    }
+    const Ends ends = ends_of(rank, which);
     if (ends.empty()) continue;
     if (window_begins_[rank] != INT64_MIN) {
       sum += static_cast<double>(ends.back().second - window_begins_[rank]) /
@@ -176,22 +209,18 @@ double Replay::mean_step(size_t which) const {
     }
     ++ranks;
   }
-  return ranks ? sum / static_cast<double>(ranks) : 0;
+  return ranks ? std::max(0.0, sum / static_cast<double>(ranks)) : 0;
 }
 
 double Replay::median_step(size_t which) const {
   double sum = 0;
   size_t ranks = 0;
   for (size_t rank = 0; rank < step_ends_.ranks(); ++rank) {
-    const auto& steps = step_ends_.of(rank);
+    const Ends ends = ends_of(rank, which);
     std::vector<double> lengths;
-    int64_t before = INT64_MIN;
-    for (size_t step = first_known_[rank]; step < steps.size(); ++step) {
-      const int64_t end = steps[step][which];
-      if (end != INT64_MIN && before != INT64_MIN) {
-        lengths.push_back(static_cast<double>(end - before));
-      }
-      before = end;
+    for (size_t i = 1; i < ends.size(); ++i) {
+      if (ends[i].first != ends[i - 1].first + 1) continue;
+      lengths.push_back(static_cast<double>(ends[i].second - ends[i - 1].second));
     }
     if (lengths.size() < 2) continue;
     sum += quantile(lengths, 0.5);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tools/analysis/ranks.h"
@@ -32,9 +33,10 @@ class Replay {
          ReplayLimits limits = {});
 
   // ns for a step, the mean over ranks: from the end of the first step's work to the end of the
-  // last step's, divided by the steps between. 0: fewer than two steps with work. Of whole windows,
-  // and where a rank's first step is longer than two others: from the begin of the first. Steps in
-  // which it is not known what the GPU did are left out.
+  // last step's, without time between steps, divided by the steps between. 0: fewer than two steps
+  // with work. Of whole windows, and where a rank's first step is longer than two others: from the
+  // begin of the first. Steps that some rank does not have (RankComparison::joint_steps), and those
+  // in which it is not known what the GPU did, are left out.
   double step_time(Fix fix) const { return step_times_[static_cast<size_t>(fix)]; }
   // The median step in place of the mean, from the end of one step's work to that of the next: what
   // happens once does not count. 0: fewer than three steps with work.
@@ -56,12 +58,16 @@ class Replay {
   bool run(std::span<const Timeline> timelines, const RankComparison& ranks);
   bool in_time(double begun, size_t events);
   void finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks);
+  // Of a rank's steps: which, and when each ended, without the time between them.
+  using Ends = std::vector<std::pair<size_t, int64_t>>;
+  Ends ends_of(size_t rank, size_t which) const;
   double mean_step(size_t which) const;
   double median_step(size_t which) const;
 
   ReplayStepEnds step_ends_;
-  std::vector<int64_t> window_begins_;  // by rank; INT64_MIN: its first step's end counts
-  std::vector<size_t> first_known_;     // by rank: its first step with all that the GPU did
+  std::vector<int64_t> window_begins_;         // by rank; INT64_MIN: its first step's end counts
+  std::vector<StepRange> measured_;            // by rank: the steps that count
+  std::vector<std::vector<int64_t>> between_;  // by rank and step: time between steps before it
   std::array<double, kFixes + 1> step_times_{}, median_times_{};  // as ReplayStepEnds::Times
   bool ended_ = true;
   const ReplayLimits limits_;

@@ -50,6 +50,7 @@ RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, ui
       rank_(rank),
       origin_(origin),
       piece_(piece),
+      between_(times_between(timeline.steps)),
       calls_(all_calls(timeline)),
       last_call_(timeline.threads.size()),
       last_on_stream_(timeline.streams.size()),
@@ -105,9 +106,10 @@ void RankReplay::add_call(const Call& call) {
   for (const WorkEnd& work : awaited_) last = std::max(last, work.end);
   const bool waited = last > call.begin;
   const int64_t length = call.end - call.begin;
-  const FixSet without = fixes_without(call);
+  const bool changes = may_change(call.begin);
+  const FixSet without = changes ? fixes_without(call) : FixSet{0};
   const uint32_t end = piece_.add(rank_, call.end - origin_);
-  const bool issues = call.kind == CallClass::issue;
+  const bool issues = changes && call.kind == CallClass::issue;
   // A thread that is woken may have to wait for a processor.
   const int64_t woken = waited ? std::clamp(last, call.begin, call.end) : call.begin;
   const int64_t no_processor = processor_[call.thread].waited(woken, call.end);
@@ -123,6 +125,11 @@ void RankReplay::add_call(const Call& call) {
     add_call_edge({work.node, without, false, tail}, no_processor);
   }
   last_call_[call.thread] = {call.end, end};
+}
+
+// What lies between steps stays as it is: no saving of a step is in it.
+bool RankReplay::may_change(int64_t time) const {
+  return between_.empty() || !is_between_steps(timeline_, time);
 }
 
 // What of a call was the profiler's it takes all the same where issuing work costs nothing.
@@ -164,9 +171,9 @@ uint32_t RankReplay::add_call_begin(const Call& call) {
   const LastCall* const other = latest_other_call(call);
   bool follows_other = other && first;
   if (other && !first && call.begin - own.end > kOtherThreadNs) {
-    const QuietTime alone = quiet_time(call, own.end);
-    follows_other =
-        other->end > own.end && (call.begin - other->end) * 2 < alone.brief.all + alone.own.all;
+    // Past its data loader it waited for that, whatever another thread did at the end.
+    follows_other = other->end > own.end && loading(call.thread, own.end, other->end) == 0 &&
+                    (call.begin - other->end) * 2 < unloaded(call, own.end);
   }
   const uint32_t begin = piece_.add(rank_, call.begin - origin_);
   if (follows_other) piece_.add_edge({other->node, 0, false, 0});
@@ -176,6 +183,24 @@ uint32_t RankReplay::add_call_begin(const Call& call) {
     piece_.set_own(own_times(quiet_time(call, since)));
   }
   return begin;
+}
+
+// How long the thread was in its data loader.
+int64_t RankReplay::loading(uint32_t thread, int64_t begin, int64_t end) const {
+  const Intervals& ranges = timeline_.threads[thread].data_loading;
+  int64_t out = 0;
+  for (auto range = std::partition_point(ranges.begin(), ranges.end(),
+                                         [&](const Interval& each) { return each.end <= begin; });
+       range != ranges.end() && range->begin < end; ++range) {
+    out += std::min(range->end, end) - std::max(range->begin, begin);
+  }
+  return out;
+}
+
+// What its thread did before the call, but load data and work for the profiler.
+int64_t RankReplay::unloaded(const Call& call, int64_t since) const {
+  return call.begin - since - loading(call.thread, since, call.begin) -
+         timeline_.threads[call.thread].profiling.inside(since, call.begin);
 }
 
 const RankReplay::LastCall* RankReplay::latest_other_call(const Call& call) const {
@@ -198,47 +223,82 @@ RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) co
        range != loading.end() && range->begin < call.begin; ++range) {
     stretch(range->begin);
     const int64_t end = std::min(range->end, call.begin);
-    const int64_t begin = std::max(range->begin, since);
-    out.loading.all += end - begin;
-    out.loading.waited += processor_[call.thread].waited(begin, end);
+    add_quiet({std::max(range->begin, since), end}, call.thread, out.loading, out);
     at = end;
   }
   stretch(call.begin);
   return out;
 }
 
+// Counts it in `share`, but for what lies between steps and what the thread worked for the
+// profiler.
+void RankReplay::add_quiet(Interval time, uint32_t thread, QuietTime::Share& share,
+                           QuietTime& out) const {
+  const Measure& profiled = timeline_.threads[thread].profiling;
+  const auto add = [&](int64_t end) {
+    if (end <= time.begin) return;
+    const int64_t kept = &share == &out.loading ? 0 : profiled.inside(time.begin, end);
+    share.all += end - time.begin - kept;
+    share.waited += processor_[thread].waited(time.begin, end);
+    out.kept += kept;
+  };
+  for (auto gap =
+           std::partition_point(between_.begin(), between_.end(),
+                                [&](const Interval& each) { return each.end <= time.begin; });
+       gap != between_.end() && gap->begin < time.end; ++gap) {
+    add(gap->begin);
+    const int64_t end = std::min(gap->end, time.end);
+    out.kept += end - std::max(gap->begin, time.begin);
+    time.begin = end;
+  }
+  add(time.end);
+}
+
+// A long stretch of a thread beside the one that steps run on: meanwhile that may wait for data.
+void RankReplay::add_own(Interval time, uint32_t thread, QuietTime& out) const {
+  const uint32_t main = timeline_.main_thread;
+  if (main != kNone && main != thread) {
+    const Intervals& loading = timeline_.threads[main].data_loading;
+    for (auto range =
+             std::partition_point(loading.begin(), loading.end(),
+                                  [&](const Interval& each) { return each.end <= time.begin; });
+         range != loading.end() && range->begin < time.end; ++range) {
+      if (range->begin > time.begin) add_quiet({time.begin, range->begin}, thread, out.own, out);
+      const int64_t end = std::min(range->end, time.end);
+      add_quiet({std::max(range->begin, time.begin), end}, thread, out.loading, out);
+      time.begin = end;
+    }
+  }
+  add_quiet(time, thread, out.own, out);
+}
+
 // As GapSplitter::own_time of the anatomy counts it.
 void RankReplay::add_stretch(Interval time, uint32_t thread, QuietTime& out) const {
   const ProcessorTime& processor = processor_[thread];
-  const Measure& profiled = timeline_.threads[thread].profiling;
+  const Intervals& profiling = timeline_.threads[thread].profiling.set();
   const Intervals& dispatch = timeline_.dispatch;
   const auto own = [&](int64_t end) {
     if (end <= time.begin) return;
-    const int64_t profiling = profiled.inside(time.begin, end);
-    const int64_t length = end - time.begin - profiling;
-    const bool is_long = own_length(time.begin, end, processor, profiled.set()) > kOwnWorkNs;
-    QuietTime::Share& share = is_long ? out.own : out.brief;
-    share.all += length;
-    share.waited += processor.waited(time.begin, end);
-    out.profiling += profiling;
+    if (own_length(time.begin, end, processor, profiling) > kOwnWorkNs) {
+      add_own({time.begin, end}, thread, out);
+    } else {
+      add_quiet({time.begin, end}, thread, out.brief, out);
+    }
   };
   for (auto range =
            std::partition_point(dispatch.begin(), dispatch.end(),
                                 [&](const Interval& each) { return each.end <= time.begin; });
        range != dispatch.end() && range->begin < time.end; ++range) {
     own(range->begin);
-    const int64_t end = std::min(range->end, time.end), begin = std::max(range->begin, time.begin);
-    const int64_t profiling = profiled.inside(begin, end);
-    out.brief.all += std::max<int64_t>(0, end - begin) - profiling;
-    out.brief.waited += end > begin ? processor.waited(begin, end) : 0;
-    out.profiling += profiling;
+    const int64_t end = std::min(range->end, time.end);
+    add_quiet({std::max(range->begin, time.begin), end}, thread, out.brief, out);
     time.begin = end;
   }
   own(time.end);
 }
 
 FixTimes RankReplay::own_times(const QuietTime& quiet) const {
-  const int64_t all = quiet.loading.all + quiet.brief.all + quiet.own.all + quiet.profiling;
+  const int64_t all = quiet.loading.all + quiet.brief.all + quiet.own.all + quiet.kept;
   FixTimes out = same_times(all);
   of(out, Fix::data_loading) -= quiet.loading.with_processor();
   of(out, Fix::kernel_launch) -= quiet.brief.with_processor();
@@ -247,7 +307,7 @@ FixTimes RankReplay::own_times(const QuietTime& quiet) const {
   const RankSpeed& speed = ranks_.speeds[rank_];
   of(out, Fix::straggler) = scaled(quiet.loading.all, speed.data_loading) +
                             scaled(quiet.brief.all, speed.host) +
-                            scaled(quiet.own.all, speed.host) + quiet.profiling;
+                            scaled(quiet.own.all, speed.host) + quiet.kept;
   return out;
 }
 
@@ -303,7 +363,9 @@ WorkEnd RankReplay::add_work(const Work& work, const Call* call, uint32_t call_b
   }
   if (ready != INT64_MIN) {
     FixTimes own = same_times(work.begin - ready);
-    if (call) of(own, Fix::kernel_launch) -= held_back(work, *call, ready);
+    if (call && may_change(call->begin)) {
+      of(own, Fix::kernel_launch) -= held_back(work, *call, ready);
+    }
     piece_.set_own(own);
   }
   before = {work.end, work.stream, add_work_end(work, call ? call->begin : work.begin, begin)};
@@ -337,7 +399,7 @@ const JointCollective* RankReplay::begins_part(const JointCollective& collective
 uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t begin) {
   const JointCollective* joint = nullptr;
   uint32_t after = begin;
-  if (work.kind == WorkClass::communication) {
+  if (work.kind == WorkClass::communication && !ranks_.apart) {
     const auto& joints = ranks_.joint_of[rank_];
     if (const auto found = joints.find(work.event); found != joints.end()) {
       joint = begins_part(ranks_.collectives[found->second], work.event);
@@ -346,7 +408,7 @@ uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t beg
   }
   const uint32_t end = piece_.add(rank_, work.end - origin_);
   piece_.add_edge({after, 0, false, 0});
-  piece_.set_own(lengths(work, joint));
+  piece_.set_own(lengths(work, issued, joint));
   const std::vector<Step>& steps = timeline_.steps;
   while (step_ < steps.size() && steps[step_].end <= issued) ++step_;
   if (step_ < steps.size() && steps[step_].begin <= issued) {
@@ -355,9 +417,10 @@ uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t beg
   return end;
 }
 
-FixTimes RankReplay::lengths(const Work& work, const JointCollective* joint) const {
+FixTimes RankReplay::lengths(const Work& work, int64_t issued, const JointCollective* joint) const {
   const int64_t begin = joint ? joint->last_begin : work.begin;
   FixTimes out = same_times(std::max<int64_t>(0, work.end - begin));
+  if (!may_change(issued)) return out;
   switch (work.kind) {
     case WorkClass::compute:
       of(out, Fix::straggler) = scaled(out[0], ranks_.speeds[rank_].compute);

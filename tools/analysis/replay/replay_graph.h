@@ -63,10 +63,12 @@ class RankReplay {
       int64_t all, waited;
       int64_t with_processor() const { return std::max<int64_t>(0, all - waited); }
     };
-    Share loading;      // in its data loader
-    Share brief;        // in the framework's operators, and in stretches of at most kOwnWorkNs
-    Share own;          // in longer ones
-    int64_t profiling;  // of none of these: the thread worked for the profiler
+    // In its data loader. Of a thread that does nothing meanwhile: in that of the thread that steps
+    // run on.
+    Share loading;
+    Share brief;   // in the framework's operators, and in stretches of at most kOwnWorkNs
+    Share own;     // in longer ones
+    int64_t kept;  // of none of these: between steps, or the thread worked for the profiler
     int64_t waited() const { return loading.waited + brief.waited + own.waited; }
   };
 
@@ -77,13 +79,18 @@ class RankReplay {
   const LastCall* latest_other_call(const Call& call) const;
   QuietTime quiet_time(const Call& call, int64_t since) const;
   void add_stretch(Interval time, uint32_t thread, QuietTime& out) const;
+  void add_quiet(Interval time, uint32_t thread, QuietTime::Share& share, QuietTime& out) const;
+  void add_own(Interval time, uint32_t thread, QuietTime& out) const;
+  int64_t loading(uint32_t thread, int64_t begin, int64_t end) const;
+  int64_t unloaded(const Call& call, int64_t since) const;
+  bool may_change(int64_t time) const;
   FixTimes own_times(const QuietTime& quiet) const;
   void note_event_calls(const Call& call);
   WorkEnd add_work(const Work& work, const Call* call, uint32_t call_begin);
   int64_t held_back(const Work& work, const Call& call, int64_t ready) const;
   uint32_t add_work_end(const Work& work, int64_t issued, uint32_t begin);
   const JointCollective* begins_part(const JointCollective& collective, uint32_t event) const;
-  FixTimes lengths(const Work& work, const JointCollective* joint) const;
+  FixTimes lengths(const Work& work, int64_t issued, const JointCollective* joint) const;
   const WorkEnd* ended_just_before(const Work& work) const;
   const WorkEnd* ended_with(const Call& call) const;
   void find_awaited(const Call& call);
@@ -100,6 +107,7 @@ class RankReplay {
   const uint32_t rank_;
   const int64_t origin_;
   ReplayPiece& piece_;
+  const Intervals between_;  // steps
   MergedWalk<ThreadWalk> calls_;
   MergedWalk<StreamWalk> orphans_;
   size_t step_ = 0;
