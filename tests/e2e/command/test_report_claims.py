@@ -166,12 +166,12 @@ def test_a_graph_a_step_is_not_told_to_use_graphs(tmp_path):
     assert verdict["cause"] == "kernel_launch" and "use CUDA graphs" not in verdict["advice"] and "between" in verdict["advice"]
 
 
-@pytest.mark.parametrize("later, in_turn", [(280, False), (3500, True)])
-def test_gpus_work_in_turn_only_where_they_hardly_overlap(tmp_path, later, in_turn):
+@pytest.mark.parametrize("kernels, later, in_turn", [(10, 280, False), (5, 3500, True)])
+def test_gpus_work_in_turn_only_where_they_hardly_overlap(tmp_path, kernels, later, in_turn):
     def fill(times, begin):
         for gpu in range(2):
-            times.kernels(5, begin + 10 + gpu * 100, begin + 2650 + gpu * later, 700, gpu=gpu, stream=7 + gpu)
-        times.wait(begin + 300, begin + 2650 + later + 3540)
+            times.kernels(kernels, begin + 10 + gpu * 100, begin + 2650 + gpu * later, 700, gpu=gpu, stream=7 + gpu)
+        times.wait(begin + 300, begin + 9940)
     found = report(one_process(tmp_path, fill, gpus=2))
     assert (finding(found, "gpus_in_turn") is not None) == in_turn
     assert ("in turn" in (found["reason"] or "")) <= in_turn
