@@ -84,15 +84,18 @@ Report report_of(const Job& job) {
   return make_report(test::load(dump_of(job, 0) + dump_of(job, 1)));
 }
 
-// A rank waits in every second step, and is last in the others.
+// A rank waits in every second step, and is last in the others. The host begins each step at its
+// time, whatever the GPUs do: without their communication steps would be as long.
 void expect_that_of_one_gpu(const Report& report) {
   ASSERT_EQ(report.speeds.size(), 2u);
   for (const RankSpeed& speed : report.speeds) {
     EXPECT_NEAR(speed.waited_us, kLate / 2.0, 0.01);
     EXPECT_NEAR(speed.last_pct, 50, 0.01);
   }
-  ASSERT_EQ(report.verdict.size(), 1u) << report.reason;
-  EXPECT_EQ(report.verdict[0].cause, Cause::compute);
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("communication 56.5 %, and without that alone steps would be no"),
+            std::string::npos)
+      << report.reason;
 }
 
 TEST(SeveralGpus, ARankWaitsAsItsGpusDoSideBySide) {
