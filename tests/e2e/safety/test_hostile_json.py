@@ -89,7 +89,7 @@ def test_what_is_no_trace_is_named(tmp_path, contents, what, packed):
     done, _ = told(path)
     assert done.code == 2 and len(done.err.splitlines()) == 1
     assert f"{path}: holds {'gzip of ' if packed else ''}" in done.err and what in done.err
-    assert "reads its own dumps and JSON traces" in done.err
+    assert "reads its own dumps, and JSON traces" in done.err
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
