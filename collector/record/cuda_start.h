@@ -10,7 +10,8 @@ namespace gpuprof {
 // Whether cuInit is over and there is a GPU. A thread inside of cuInit, which loads this library,
 // is not waited for: it may wait for us. Any thread.
 bool driver_has_started();
-// The program makes a call of the CUDA runtime, which starts the driver if nothing has.
+// The program makes a call of the CUDA runtime, or one of NCCL's, which starts the driver if
+// nothing has.
 void note_runtime_call();
 // Either: CUPTI starts nothing then that the program does not start itself.
 bool cuda_is_in_use();

@@ -318,7 +318,9 @@ bool ensure_started() {
 
 uint8_t wake_session(ApiId api) {
   if (t_state.blocked) return kHookSettled;
-  if (api_rows()[api].library == Library::cudart) note_runtime_call();
+  // NCCL's calls that have a row make communicators, or are about to: they call the runtime.
+  const Library library = api_rows()[api].library;
+  if (library == Library::cudart || library == Library::nccl) note_runtime_call();
   ensure_started();
   return g_hook_flags[api].load(std::memory_order_relaxed);
 }
