@@ -73,7 +73,9 @@ class Metrics {
     double sum = 0;
     for (const double value : values) sum += value;
     for (const double each : kQuantiles) {
-      quantiles.push_back({{"quantile", each}, {"value", quantile(values, each)}});
+      quantiles.push_back(
+          {{"quantile", each},
+           {"value", each == 0.5 ? quantile(values, each) : nearest_rank(values, each)}});
     }
     point["count"] = std::to_string(values.size());
     point["sum"] = sum;
