@@ -237,7 +237,7 @@ def main(arguments):
         print(__doc__.strip().splitlines()[-1], file=sys.stderr)
         return 2
     root, objects = map(pathlib.Path, arguments)
-    sources = {path.relative_to(root).as_posix(): path.read_text() for path in sorted(root.glob("collector/*/*.cpp"))}
+    sources = {path.relative_to(root).as_posix(): path.read_text() for path in sorted(root.glob("collector/**/*.cpp"))}
     listings = {}
     for file in sources:
         path = objects / (file.split("/", 1)[1] + ".o")

@@ -12,7 +12,7 @@
 #include "collector/record/session.h"
 #include "collector/sources/event_times.h"
 #include "collector/sources/graphs.h"
-#include "collector/window/metrics.h"
+#include "collector/window/metrics/metrics.h"
 #include "formats/core/own_time.h"
 #include "formats/core/ring_file.h"
 

@@ -7,8 +7,8 @@
 #include "collector/cupti/graph_launches.h"
 #include "collector/record/recorder.h"
 #include "collector/window/dump_file.h"
+#include "collector/window/metrics/window_use.h"
 #include "collector/window/own_costs.h"
-#include "collector/window/window_use.h"
 #include "formats/core/byte_buffer.h"
 #include "formats/core/encode.h"
 

@@ -42,7 +42,7 @@
 #include "collector/window/budget.h"
 #include "collector/window/control.h"
 #include "collector/window/identity.h"
-#include "collector/window/metrics.h"
+#include "collector/window/metrics/metrics.h"
 #include "collector/window/prune.h"
 #include "collector/window/ready_command.h"
 #include "collector/window/summary.h"

@@ -24,7 +24,7 @@
 #include "collector/window/drain.h"
 #include "collector/window/identity.h"
 #include "collector/window/late_calls.h"
-#include "collector/window/metrics.h"
+#include "collector/window/metrics/metrics.h"
 #include "collector/window/ready_command.h"
 #include "formats/core/early_window.h"
 

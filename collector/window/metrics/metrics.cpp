@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/window/metrics.h"
+#include "collector/window/metrics/metrics.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #include "collector/base/redact.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
-#include "collector/window/metrics_text.h"
+#include "collector/window/metrics/metrics_text.h"
 #include "formats/core/early_window.h"
 #include "formats/core/text.h"
 #include "gpuprof_version.h"

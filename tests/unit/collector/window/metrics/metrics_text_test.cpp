@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/window/metrics_text.h"
+#include "collector/window/metrics/metrics_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/window/window_use.h"
+#include "collector/window/metrics/window_use.h"
 
 #include <algorithm>
 

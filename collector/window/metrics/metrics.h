@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "collector/window/budget.h"
+#include "collector/window/metrics/window_use.h"
 #include "collector/window/summary.h"
-#include "collector/window/window_use.h"
 
 namespace gpuprof {
 
