@@ -12,6 +12,7 @@
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/intervals.h"
 #include "tools/analysis/processor_time.h"
+#include "tools/analysis/ranks/joint_steps.h"
 #include "tools/analysis/ranks/rank_speeds.h"
 #include "tools/analysis/ranks/same_collectives.h"
 #include "tools/analysis/ranks/slow_ranks.h"
@@ -297,80 +298,6 @@ class JointWaits {
   std::vector<std::set<uint32_t>> devices_;  // by rank
 };
 
-// Which ranks do collectives with each other, directly or not.
-struct Joined {
-  std::vector<uint32_t> group;   // the lowest rank that it is joined to
-  std::vector<int64_t> offsets;  // of step numbers, from that rank's
-};
-
-// Collectives that calls name join ranks whose steps may be counted from elsewhere.
-Joined join_ranks(size_t ranks, std::span<const Gathered* const> joint) {
-  Joined out{std::vector<uint32_t>(ranks, kNone), std::vector<int64_t>(ranks, 0)};
-  for (uint32_t root = 0; root < ranks; ++root) {
-    if (out.group[root] != kNone) continue;
-    out.group[root] = root;
-    for (bool more = true; more;) {
-      more = false;
-      for (const Gathered* const each : joint) {
-        const auto& parts = each->collective.parts;
-        const auto known = std::find_if(parts.begin(), parts.end(), [&](const auto& part) {
-          return out.group[part.rank] == root;
-        });
-        if (known == parts.end()) continue;
-        const auto at = static_cast<size_t>(known - parts.begin());
-        for (size_t i = 0; i < parts.size(); ++i) {
-          if (out.group[parts[i].rank] != kNone) continue;
-          out.group[parts[i].rank] = root;
-          out.offsets[parts[i].rank] = out.offsets[known->rank] +
-                                       static_cast<int64_t>(each->steps[i]) -
-                                       static_cast<int64_t>(each->steps[at]);
-          more = true;
-        }
-      }
-    }
-  }
-  return out;
-}
-
-// Of each rank the steps that all those it is joined to have, too.
-void find_joint_steps(std::span<const Timeline> timelines, const Joined& joined,
-                      RankComparison& out) {
-  constexpr size_t kFewest = 2;  // from the end of one to the end of the next
-  struct Numbers {
-    int64_t first = INT64_MIN, end = INT64_MAX;
-  };
-  std::vector<Numbers> common(timelines.size());  // by group
-  std::vector<size_t> members(timelines.size());
-  for (const uint32_t group : joined.group) ++members[group];
-  const auto number = [&](size_t rank, const Step& step) {
-    return static_cast<int64_t>(step.step) - joined.offsets[rank];
-  };
-  for (size_t rank = 0; rank < timelines.size(); ++rank) {
-    const std::vector<Step>& steps = timelines[rank].steps;
-    if (steps.empty() || members[joined.group[rank]] < 2) continue;
-    Numbers& own = common[joined.group[rank]];
-    own.first = std::max(own.first, number(rank, steps.front()));
-    own.end = std::min(own.end, number(rank, steps.back()) + 1);
-  }
-  for (size_t rank = 0; rank < timelines.size(); ++rank) {
-    const std::vector<Step>& steps = timelines[rank].steps;
-    const Numbers& own = common[joined.group[rank]];
-    const auto place = [&](int64_t wanted) {
-      return static_cast<size_t>(
-          std::partition_point(steps.begin(), steps.end(),
-                               [&](const Step& step) { return number(rank, step) < wanted; }) -
-          steps.begin());
-    };
-    StepRange& range = out.joint_steps[rank];
-    if (own.first == INT64_MIN) continue;
-    range.first = place(own.first);
-    range.end = std::max(range.first, place(own.end));
-    if (range.size() == steps.size()) continue;
-    out.windows_differ = true;
-    out.apart = out.apart || range.size() < kFewest;
-  }
-}
-
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
                        std::vector<StepTimes>& of_ranks) {
   std::vector<Placed> placed;
@@ -401,7 +328,7 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     }
   }
   JointWaits waits(timelines, out);
-  std::vector<const Gathered*> found;
+  std::vector<StepsOfParts> found;
   for (auto& [place, gathered] : joint) {
     out.works += gathered.works;
     if (gathered.collective.parts.size() < 2) continue;
@@ -410,9 +337,9 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     gathered.index = static_cast<uint32_t>(out.collectives.size());
     waits.add(gathered);
     out.collectives.push_back(gathered.collective);
-    found.push_back(&gathered);
+    found.push_back({gathered.collective.parts, gathered.steps});
   }
-  find_joint_steps(timelines, join_ranks(timelines.size(), found), out);
+  find_joint_steps(timelines, found, out);
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : placed[rank]) {
       const uint32_t index = joint.find(common(place))->second.index;

@@ -13,6 +13,7 @@
 #include "tools/analysis/gpu_shares.h"
 #include "tools/analysis/lost_records.h"
 #include "tools/analysis/no_verdict.h"
+#include "tools/analysis/ranks/rank_jitter.h"
 #include "tools/analysis/spread.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/throttle.h"
@@ -141,45 +142,6 @@ void add_hidden(const Report& report, bool has_streams, double waited_pct, Verdi
         fmt::format("{:.1f} of these {:.1f} % are GPU work that would then run beside other work",
                     hidden - others, verdict.saves_pct));
   }
-}
-
-// As stages of a pipeline do.
-bool ranks_send_and_receive(const Report& report) {
-  double all = 0, between_two = 0;
-  for (const CollectiveRow& row : report.tables.collectives) {
-    all += row.total_us;
-    if (row.name == "ncclSend" || row.name == "ncclRecv") between_two += row.total_us;
-  }
-  return 2 * between_two > all;
-}
-
-const char* why_ranks_wait(const Report& report) {
-  return ranks_send_and_receive(report)
-             ? "They wait in sends and receives, as stages of a pipeline do while it fills and "
-               "drains: more micro-batches in a step, or an interleaved schedule, make that less"
-             : "Work that differs between ranks from step to step does that (lengths of "
-               "sequences, data loading, the host)";
-}
-
-constexpr double kMostOfTimePct = 75;  // of the joint collectives
-
-// The one that is last most often, or that there is none.
-std::string who_is_last(const std::vector<RankSpeed>& speeds, const RankSpeed& most) {
-  constexpr double kMorePct = 5;  // than the next one; less is chance
-  for (const RankSpeed& each : speeds) {
-    if (&each != &most && each.last_pct > most.last_pct - kMorePct) {
-      return "several are last about as often";
-    }
-  }
-  return fmt::format("{} is last most often, {:.0f} % of the time",
-                     most.rank >= 0 ? fmt::format("rank {}", most.rank) : std::string("one"),
-                     most.last_pct);
-}
-
-// Whether others wait for the same rank in most collectives.
-bool one_is_mostly_last(const Report& report) {
-  return std::any_of(report.speeds.begin(), report.speeds.end(),
-                     [](const RankSpeed& speed) { return speed.last_pct > kMostOfTimePct; });
 }
 
 // A loader that the GPU waits for in many steps, if not in most: work that is queued hides it in
@@ -409,23 +371,6 @@ void Judge::say_joint_steps(Report& report) const {
           : "what causes would save, and what ranks wait for each other, is of these");
 }
 
-// Ranks that wait for each other though none is slow throughout: no cause has that time, since
-// nobody's mean would make steps shorter.
-void Judge::find_rank_jitter(double waited_pct, Report& report) const {
-  const bool straggler =
-      std::any_of(report.verdict.begin(), report.verdict.end(),
-                  [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
-  waited_pct = exposed_pct(report, waited_pct);
-  if (straggler || waited_pct < finding_row(FindingKind::rank_jitter).limit.value) return;
-  const auto most = std::max_element(
-      report.speeds.begin(), report.speeds.end(),
-      [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
-  // A middle stage takes part in most of a pipeline's messages, and so is last in most.
-  if (most->last_pct > kMostOfTimePct && !ranks_send_and_receive(report)) return;
-  add_finding<FindingKind::rank_jitter>(report.findings, waited_pct, waited_pct, report.unit(),
-                                        who_is_last(report.speeds, *most), why_ranks_wait(report));
-}
-
 // On a busy machine steps are long for what they do: a share of them is a small one.
 double Judge::least_host_work_pct(const Report& report) {
   const double with_processor = 1 - report.no_processor_sum_pct() / 100;
@@ -604,7 +549,7 @@ void Judge::decide(Report& report) const {
   leave_out_unknown_causes(report);
   leave_out_pauses(report);
   sort_causes(report);
-  find_rank_jitter(waited_pct, report);
+  add_rank_jitter(exposed_pct(report, waited_pct), report);
   if (stalls_outweigh_causes(report)) {
     report.reason = stalled_reason(report);
     report.verdict.clear();

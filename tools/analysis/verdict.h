@@ -35,7 +35,6 @@ class Judge {
   bool lacks_work(const Report& report) const;
   void find_throttle(Report& report) const;
   void say_joint_steps(Report& report) const;
-  void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
   double most_saved_pct(Cause cause) const;
