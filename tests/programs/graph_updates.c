@@ -22,14 +22,6 @@ static cudaGraph_t capture(cudaStream_t stream) {
   return graph;
 }
 
-static long resident_kb(void) {
-  long pages = 0;
-  FILE* const file = fopen("/proc/self/statm", "r");
-  if (file == NULL || fscanf(file, "%*d %ld", &pages) != 1) _exit(91);
-  fclose(file);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 static void update(cudaStream_t stream, int count) {
   cudaGraphExec_t exec = NULL;
   for (int i = 0; i < count; ++i) {
@@ -52,7 +44,7 @@ static void update(cudaStream_t stream, int count) {
 static void capture_anew(cudaStream_t stream, int count) {
   long before = 0;
   for (int i = 0; i < count; ++i) {
-    if (i == count / 10) before = resident_kb();
+    if (i == count / 10) before = hazard_resident_kb();
     cudaGraphExec_t exec = NULL;
     const cudaGraph_t graph = capture(stream);
     hazard_check(cudaGraphInstantiateWithFlags(&exec, graph, 0), "instantiate");
@@ -61,7 +53,7 @@ static void capture_anew(cudaStream_t stream, int count) {
     hazard_check(cudaGraphExecDestroy(exec), "destroy");
     hazard_check(cudaGraphDestroy(graph), "destroy");
   }
-  printf("%ld\n", resident_kb() - before);
+  printf("%ld\n", hazard_resident_kb() - before);
 }
 
 static void invalid(cudaStream_t stream) {

@@ -24,6 +24,14 @@ void __cudaRegisterFunction(void** handle, const char* host_function, char* devi
 }
 #endif
 
+static inline long hazard_resident_kb(void) {
+  long pages = 0;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  if (file == NULL || fscanf(file, "%*d %ld", &pages) != 1) _exit(91);
+  fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static void hazard_kernel(void) {}
 
 static inline void hazard_register_kernel(void) {

@@ -10,14 +10,6 @@
 
 #include "hazard.h"
 
-static long resident_kb(void) {
-  long pages = 0;
-  FILE* const file = fopen("/proc/self/statm", "r");
-  if (file == NULL || fscanf(file, "%*d %ld", &pages) != 1) _exit(91);
-  fclose(file);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 static void execute(nvtxDomainHandle_t domain, nvtxStringHandle_t title) {
   if (domain != NULL) {
     nvtxEventAttributes_t event = {0};
@@ -37,12 +29,12 @@ static void compile(nvtxDomainHandle_t domain, int count, size_t bytes) {
   if (text == NULL) _exit(91);
   memset(text, 'x', bytes);
   text[bytes] = '\0';
-  const long before = resident_kb();
+  const long before = hazard_resident_kb();
   for (int i = 0; i < count; ++i) {
     snprintf(text + bytes - 12, 13, "%012d", i);
     (void)nvtxDomainRegisterStringA(domain, text);
   }
-  const long grown_kb = resident_kb() - before;
+  const long grown_kb = hazard_resident_kb() - before;
   free(text);
   if (grown_kb < 100 * 1024) {
     printf("bounded\n");

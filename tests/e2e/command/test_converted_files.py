@@ -9,7 +9,8 @@ import shutil
 import harness
 import pytest
 from support import kineto_traces
-from test_cli import assert_one_line, dump  # noqa: F401
+from test_cli import assert_one_line
+from test_inputs import dump  # noqa: F401
 
 
 @pytest.mark.parametrize("target, suffix", [("perfetto", ".pftrace"), ("chrome", ".json")])

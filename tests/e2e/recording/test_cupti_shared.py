@@ -73,13 +73,15 @@ def test_during_the_window(style, tmp_path):
         assert "partner" not in launch or comparison.by_index[launch["partner"]]["name"] == name
 
 
-# A profiler starts while the dump of a window hangs. The process ends as it stands.
-STARTS = """
+# What a profiler starts after, while the dump of a window hangs. The process ends as it stands.
+WORKS = """
 import ctypes, os, time, gpu
 for name in ("libcuda.so.1", "libcupti.so.13"):
     ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
 for _ in range(8):
     gpu.work()
+"""
+STARTS = WORKS + """
 begin = time.monotonic()
 for kind in (1, 2, 3, 4, 5, 10, 18, 37, 39):
     assert ctypes.CDLL(None).cuptiActivityEnable(kind) == 0
@@ -99,12 +101,7 @@ def test_a_profiler_that_starts_waits_once_for_a_disk_that_hangs(tmp_path):
 
 
 # XLA's profiler subscribes once, and goes without CUPTI for good where it is refused.
-SUBSCRIBES = """
-import ctypes, os, gpu
-for name in ("libcuda.so.1", "libcupti.so.13"):
-    ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
-for _ in range(8):
-    gpu.work()
+SUBSCRIBES = WORKS + """
 handle = ctypes.c_void_p()
 on_call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p)(lambda *_: None)
 print(ctypes.CDLL(None).cuptiSubscribe(ctypes.byref(handle), on_call, None), flush=True)
