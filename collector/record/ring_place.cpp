@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/file_systems.h"
 #include "formats/core/live_table.h"
 
 namespace gpuprof {
@@ -135,7 +136,12 @@ void* map_ring_file(const char* path, void* place, const RingHeader& places, boo
     return MAP_FAILED;
   }
   void* memory = MAP_FAILED;
-  if (waits && ::ftruncate(file.descriptor(), static_cast<off_t>(bytes)) != 0) {
+  if (const char* const kind = writes_pages_anew(file.descriptor())) {
+    std::snprintf(why, why_size,
+                  "%s is on %s, where a full disk would end the program (GPUPROF_SCRATCH takes a "
+                  "folder on ext4, XFS or tmpfs)",
+                  path, kind);
+  } else if (waits && ::ftruncate(file.descriptor(), static_cast<off_t>(bytes)) != 0) {
     std::snprintf(why, why_size, "cannot make %s as long as %llu MB: %s", path,
                   static_cast<unsigned long long>(bytes / kMiB), std::strerror(errno));
   } else if (waits ? allocate_before_windows(path, places, file, why, why_size)

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/base/file_systems.h"
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/log.h"
@@ -18,7 +19,6 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
-#include "collector/window/identity.h"
 #include "formats/core/trigger/live_state.h"
 #include "formats/core/trigger/request.h"
 

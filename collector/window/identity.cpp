@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include <ctime>
 
 #include "collector/base/environment.h"
+#include "collector/base/file_systems.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
 #include "collector/base/log.h"
@@ -39,12 +39,6 @@
 
 namespace gpuprof {
 namespace {
-
-// Linux's linux/magic.h; of file systems that are not in it their own sources. SMB 2 and 3 have
-// another number than SMB 1. 9p is none of these: it is also what gVisor calls its own disk.
-constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kFuse = 0x65735546, kCifs = 0xff534d42,
-               kSmb2 = 0xfe534d42, kNfs = 0x6969, kAfs = 0x5346414f, kCeph = 0x00c36400,
-               kBeegfs = 0x19830326;
 
 // Start of the process in clock ticks since boot.
 uint64_t os_start_time(uint32_t pid) { return stat_field(pid, 22); }
@@ -199,15 +193,6 @@ void encode_settings(WireWriter& out, const Settings& settings) {
 
 }  // namespace
 
-bool on_network(const char* path) {
-  struct statfs info {};
-  if (::statfs(path, &info) != 0) return false;
-  for (const long magic : {kLustre, kGpfs, kFuse, kCifs, kSmb2, kNfs, kAfs, kCeph, kBeegfs}) {
-    if (static_cast<long>(info.f_type) == magic) return true;
-  }
-  return false;
-}
-
 bool make_output_names() {
   Session& s = session();
   if (::gethostname(s.host, sizeof s.host - 1) != 0 || !s.host[0]) {
@@ -245,14 +230,26 @@ bool make_output_names() {
   return true;
 }
 
+// A mapped file is safe neither on a network nor where pages are written anew.
+static bool suits_ring(const char* directory) {
+  return !on_network(directory) && !writes_pages_anew(directory);
+}
+
+// GPUPROF_SCRATCH=auto: "" is beside the dumps, also where no folder suits; the ring is in memory
+// then, unless the network's file system can allocate.
+static const char* choose_scratch(const char* beside) {
+  if (suits_ring(beside)) return "";
+  const char* const own = find_in_environment(kept_environment(), "TMPDIR");
+  for (const char* directory : {own, "/tmp"}) {
+    if (directory && directory[0] && suits_ring(directory)) return directory;
+  }
+  return on_network(beside) ? "/tmp" : "";
+}
+
 void make_ring_names(char* path, size_t path_size, char* link, size_t link_size) {
   const Session& s = session();
   link[0] = '\0';
-  const char* scratch = s.scratch;
-  if (!scratch[0] && on_network(s.directory)) {
-    scratch = find_in_environment(kept_environment(), "TMPDIR");
-    if (!scratch || !scratch[0] || on_network(scratch)) scratch = "/tmp";
-  }
+  const char* const scratch = s.scratch[0] ? s.scratch : choose_scratch(s.directory);
   if (!scratch[0]) {
     std::snprintf(path, path_size, "%s.gpuprof.ring", s.stem);
     return;

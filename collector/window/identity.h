@@ -14,16 +14,14 @@ namespace gpuprof {
 bool make_output_names();
 
 // Where the ring goes: beside the dumps, or on GPUPROF_SCRATCH (or $TMPDIR, /tmp) where those lie
-// on a network file system. `link` is the name beside the dumps to link from; "" when it is the
-// ring itself.
+// on a network or on a file system that writes pages anew. `link` is the name beside the dumps to
+// link from; "" when it is the ring itself.
 void make_ring_names(char* path, size_t path_size, char* link, size_t link_size);
 
 // <OUTPUT>/latest -> <run>. It is replaced before a run's first dump is there. A session makes it
 // where there is none, so that it leads to what a killed process left. Failing is no error.
 enum class LatestLink { kept, replaced };
 void update_latest_link(LatestLink which);
-
-bool on_network(const char* path);  // whether it lies on a network file system
 
 // Appends a serialized Header. Drain thread. `asks_cuda`: with devices and versions, if CUDA has
 // started.

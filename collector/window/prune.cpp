@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "collector/base/clock.h"
+#include "collector/base/file_systems.h"
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/log.h"
@@ -19,7 +20,6 @@
 #include "collector/base/own_directory.h"
 #include "collector/record/session.h"
 #include "collector/runs/kept_runs.h"
-#include "collector/window/identity.h"
 
 namespace gpuprof {
 namespace {
