@@ -3,6 +3,9 @@
 // These run while libraries are loaded, mostly before main and before our constructor.
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+
+#include "preload/copies.h"
 #include "preload/export.h"
 #include "preload/hook.h"
 
@@ -26,11 +29,34 @@ extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_fu
   return result;
 }
 
+#ifndef GPUPROF_NOP
+namespace {
+
+using Register = decltype(&__cudaRegisterFunction);
+
+// That of the runtime that the registering object is linked to, if hooks call another: a module's
+// handle is its runtime's own.
+Register own_registration(void** module, const void* host_function) {
+  static constinit std::atomic<void**> last{nullptr};  // of a runtime that hooks call
+  if (last.load(std::memory_order_relaxed) == module) return nullptr;
+  void* const own = gpuprof::own_copys_function(gpuprof::Library::cudart, host_function,
+                                                "__cudaRegisterFunction");
+  if (!own) last.store(module, std::memory_order_relaxed);
+  return reinterpret_cast<Register>(own);
+}
+
+}  // namespace
+#endif
+
 extern "C" void __cudaRegisterFunction(void** module, const char* host_function,
                                        char* device_function, const char* device_name,
                                        int thread_limit, uint3* thread_id, uint3* block_id,
                                        dim3* block, dim3* grid, int* warp_size) {
 #ifndef GPUPROF_NOP
+  if (const Register own = own_registration(module, host_function)) {
+    return own(module, host_function, device_function, device_name, thread_limit, thread_id,
+               block_id, block, grid, warp_size);
+  }
   gpuprof::register_function(module, host_function, device_name);
 #endif
   Hook<Api::__cudaRegisterFunction, decltype(__cudaRegisterFunction)>::call_real(

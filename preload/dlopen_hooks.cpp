@@ -10,6 +10,7 @@
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
 #include "collector/python/bridge.h"
+#include "preload/copies.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
@@ -106,6 +107,7 @@ extern "C" const void* gpuprof_before_dlopen(const char* file, int flags, const 
   }
   if (!has_libc()) return nullptr;
   if (file) python_opens(file);
+  if (!(flags & RTLD_NOLOAD)) lead_copies_apart_before_opening();
   if (!(flags & RTLD_DEEPBIND) && !is_injected() && !heap_calls_are_patched()) return nullptr;
   if (flags & RTLD_NOLOAD || has_shadow_stack()) return nullptr;
   const ErrnoGuard keep_errno;

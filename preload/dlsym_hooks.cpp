@@ -88,7 +88,10 @@ void* filter(void* handle, const char* name, const char* version) {
     real_dlsym()(RTLD_NEXT, name);  // there is none: dlerror() says so
     return kNotFound;
   }
-  if (!slot.get() || is_open_again(api, slot.get(), real)) slot.set(real);
+  const bool fills =
+      slot.get() ? is_open_again(api, slot.get(), real) : belongs_to_hooks(api, real);
+  if (fills) slot.set(real);
+  if (!slot.get()) return real;
   // A second library of the same name (another CUDA version) is not ours to redirect.
   return is_of_same_library(api, slot.get(), real) ? slot.wrapper : real;
 }

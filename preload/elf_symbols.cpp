@@ -124,6 +124,15 @@ struct Search {
   void* found;
 };
 
+struct OtherSearch {
+  const char* file;
+  const char* symbol;
+  char* path;
+  size_t path_size;
+  size_t at;
+  void* found;
+};
+
 GPUPROF_IDLE_CODE int visit(dl_phdr_info* object, size_t, void* raw) {
   Search& search = *static_cast<Search*>(raw);
   const char* const path = object->dlpi_name ? object->dlpi_name : "";
@@ -138,7 +147,33 @@ GPUPROF_IDLE_CODE int visit(dl_phdr_info* object, size_t, void* raw) {
   return search.found != nullptr;
 }
 
+int visit_other(dl_phdr_info* object, size_t, void* raw) {
+  OtherSearch& search = *static_cast<OtherSearch*>(raw);
+  const char* const path = object->dlpi_name ? object->dlpi_name : "";
+  if (search.at++ == 0 || !begins_with(file_of(path), search.file)) return 0;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = object->dlpi_phdr[i];
+    const ElfW(Addr) dynamic = object->dlpi_addr + header.p_vaddr;
+    const auto* const entry = reinterpret_cast<const ElfW(Dyn)*>(dynamic);
+    if (header.p_type != PT_DYNAMIC || entry == _DYNAMIC) continue;
+    void* const found = address_in(object->dlpi_addr, entry, search.symbol);
+    size_t length = 0;
+    while (path[length] != '\0') ++length;
+    if (!found || length >= search.path_size) continue;
+    for (size_t k = 0; k <= length; ++k) search.path[k] = path[k];
+    search.found = found;
+    return 1;
+  }
+  return 0;
+}
+
 }  // namespace
+
+void* symbol_of_others(const char* file, const char* symbol, char* path, size_t path_size) {
+  OtherSearch search{file, symbol, path, path_size, 0, nullptr};
+  ::dl_iterate_phdr(visit_other, &search);
+  return search.found;
+}
 
 GPUPROF_IDLE_CODE void* symbol_in_loaded(const char* soname, const char* symbol) {
   Search search{soname, symbol, 0, nullptr};

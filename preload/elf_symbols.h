@@ -2,6 +2,8 @@
 // Dynamic symbols of loaded objects, read from their ELF tables: works before and without dlsym.
 #pragma once
 
+#include <cstddef>
+
 namespace gpuprof {
 
 // Not libc's: look-ups are made before a sanitizer (or another preloaded library) that replaces
@@ -14,6 +16,10 @@ constexpr bool same_text(const char* a, const char* b) {
 // Address of `symbol` in the first loaded object that has it and whose file name begins with
 // `soname` (null: in the program itself); null if none. Allocates nothing.
 void* symbol_in_loaded(const char* soname, const char* symbol);
+
+// The same of any object but the program and this library: the first one whose file name begins
+// with `file`, "" for any. `path`: its file, as dlopen takes it.
+void* symbol_of_others(const char* file, const char* symbol, char* path, size_t path_size);
 
 // The same of the C library, whichever it is: libdl's part of glibc before 2.34, too. With glibc
 // it takes no lock, and calls nothing that another library may have replaced.

@@ -5,17 +5,11 @@
 // are changed instead.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-namespace gpuprof {
+#include "preload/object_slots.h"
 
-// Objects of this namespace, in the order of loading.
-struct LoadedObjects {
-  size_t count;       // now in the process
-  uint64_t unloaded;  // since it started
-};
-LoadedObjects loaded_objects();
+namespace gpuprof {
 
 // Lets the objects that were loaded since then call our hooks, if these stand for the function that
 // the object is bound to. It may check some again that were there before. `handle`: what dlopen

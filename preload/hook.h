@@ -11,6 +11,7 @@
 #include "collector/record/recorder.h"
 #include "collector/sources/event_times.h"
 #include "collector/sources/memory_log.h"
+#include "preload/copies.h"
 #include "preload/resolve.h"
 
 namespace gpuprof {
@@ -304,6 +305,9 @@ class Hook<A, R(P...)> {
     void* const real = find_real(A);
     if (!real) return static_cast<R>(FailValue<kRow.library>::value);
     set(real);
+#ifndef GPUPROF_NOP
+    lead_copies_apart();
+#endif
     return reinterpret_cast<Real>(real)(args...);
   }
 

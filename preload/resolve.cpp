@@ -2,8 +2,8 @@
 #include "preload/resolve.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
+
+#include <atomic>
 
 #include "collector/base/idle.h"
 #include "collector/base/libc.h"
@@ -12,24 +12,47 @@
 namespace gpuprof {
 namespace {
 
-// Where a library's functions are looked for when RTLD_NEXT does not have them.
-constexpr const char* kCudartSonames[] = {"libcudart.so.13", "libcudart.so.12",
-                                          "libcudart.so.11.0"};
-constexpr const char* kDriverSonames[] = {"libcuda.so.1"};
-constexpr const char* kNcclSonames[] = {"libnccl.so.2"};
-constexpr const char* kCuptiSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"};
+constexpr size_t kLongestPath = 1024;
 
 HookSlot g_slots[kApiCount];
 
-template <size_t N>
-void* symbol_of_library(const char* const (&sonames)[N], const char* name) {
-  for (const char* soname : sonames) {
-    // RTLD_NOLOAD takes a reference, kept on purpose: what a hook calls must stay mapped.
-    void* const handle = ::dlopen ? ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-    void* const found = handle ? real_dlsym()(handle, name) : nullptr;
-    if (found) return found;
+// How a copy of each library is known: what its file is called, if nobody has renamed it, and a
+// function that has no row and that every version has.
+struct Copies {
+  const char* file;
+  const char* function;
+};
+constexpr Copies kCopies[] = {{"libcudart", "cudaGetLastError"},
+                              {"libcuda.so", "cuDriverGetVersion"},
+                              {"libnccl", "ncclGetVersion"},
+                              {"libcupti", "cuptiGetVersion"}};
+static_assert(sizeof kCopies / sizeof kCopies[0] == static_cast<size_t>(Library::count));
+
+// Handle of the copy that hooks call where none is in the global scope (a library opened RTLD_LOCAL
+// is not in RTLD_NEXT's): the first that was asked, for good.
+constinit std::atomic<void*> g_chosen[static_cast<size_t>(Library::count)]{};
+
+// Of a file that has another name, too: wheels' tools rename those that they bundle.
+void* in_any_copy(Library library, const char* name, char* path, size_t path_size) {
+  const char* const file = kCopies[static_cast<size_t>(library)].file;
+  void* const found = symbol_of_others(file, name, path, path_size);
+  return found ? found : symbol_of_others("", name, path, path_size);
+}
+
+// Takes a reference, kept on purpose: what a hook calls must stay mapped.
+void* keep_copy(Library library, const char* name) {
+  char path[kLongestPath];
+  if (!::dlopen || !in_any_copy(library, name, path, sizeof path)) return nullptr;
+  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return nullptr;
+  const size_t at = static_cast<size_t>(library);
+  void* expected = nullptr;
+  // Only a copy that stands for the library: what is global goes before it ever after.
+  if (!real_dlsym()(RTLD_NEXT, kCopies[at].function) &&
+      real_dlsym()(handle, kCopies[at].function)) {
+    g_chosen[at].compare_exchange_strong(expected, handle);
   }
-  return nullptr;
+  return real_dlsym()(handle, name);
 }
 
 }  // namespace
@@ -52,15 +75,34 @@ void* find_real(Api api) {
   const ApiRow& row = kApiRows[static_cast<size_t>(api)];
   const SymbolLookup lookup = real_dlsym();
   if (!lookup) return nullptr;
+  void* const chosen = g_chosen[static_cast<size_t>(row.library)].load(std::memory_order_acquire);
+  void* const found = chosen ? lookup(chosen, row.name) : nullptr;
+  if (found) return found;
   if (void* const next = lookup(RTLD_NEXT, row.name)) return next;
-  switch (row.library) {
-    case Library::cudart: return symbol_of_library(kCudartSonames, row.name);
-    case Library::driver: return symbol_of_library(kDriverSonames, row.name);
-    case Library::nccl: return symbol_of_library(kNcclSonames, row.name);
-    case Library::cupti: return symbol_of_library(kCuptiSonames, row.name);
-    case Library::count: break;
-  }
-  return nullptr;
+  return keep_copy(row.library, row.name);
+}
+
+void* function_of_hooked_copy(Library library, const char* name) {
+  const SymbolLookup lookup = real_dlsym();
+  if (!lookup) return nullptr;
+  void* const chosen = g_chosen[static_cast<size_t>(library)].load(std::memory_order_acquire);
+  void* const found = lookup(chosen ? chosen : RTLD_NEXT, name);
+  char path[kLongestPath];
+  return found ? found : in_any_copy(library, name, path, sizeof path);
+}
+
+const char* marking_function(Library library) {
+  return kCopies[static_cast<size_t>(library)].function;
+}
+
+const char* file_of_copies(Library library) { return kCopies[static_cast<size_t>(library)].file; }
+
+bool belongs_to_hooks(Api api, const void* real) {
+  const ApiRow& row = kApiRows[static_cast<size_t>(api)];
+  void* const own = function_of_hooked_copy(row.library, row.name);
+  if (!own || own == real) return true;
+  Dl_info one{}, other{};
+  return ::dladdr(own, &one) && ::dladdr(real, &other) && one.dli_fbase == other.dli_fbase;
 }
 
 namespace {

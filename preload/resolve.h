@@ -7,10 +7,20 @@
 
 namespace gpuprof {
 
-// The real function of a row as seen from here: RTLD_NEXT, then the library if it is loaded (a
-// library opened RTLD_LOCAL is not in RTLD_NEXT's scope). Null when there is none. Never our
-// wrapper.
+// The real function of a row as seen from here: RTLD_NEXT, else that of a loaded copy of the
+// library (one opened RTLD_LOCAL is not in RTLD_NEXT's scope), under whatever name. Null when there
+// is none. Never our wrapper. What it finds stays mapped.
 void* find_real(Api api);
+
+// The same of any function of a library, as it is now: nothing is kept for it.
+void* function_of_hooked_copy(Library library, const char* name);
+// Whether `real` is of the copy that the row's hook calls, or would call. A program may have
+// several copies of a library, of other versions: looking one's functions up must not turn those
+// calls to it that are linked to another.
+bool belongs_to_hooks(Api api, const void* real);
+// A function that has no row and that all versions have; how a copy's file begins, unless renamed.
+const char* marking_function(Library library);
+const char* file_of_copies(Library library);
 
 // The pointer through which a row's hook calls, for the dlsym hook. Filled by prepare_slots().
 struct HookSlot {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_session.h"
@@ -207,6 +208,16 @@ void detach_cupti() {
   forget_losses_of_cupti();
 }
 
+// Once for each: calls of what is linked to it have no hooks.
+static void say_other_copy() {
+  const char* const name = g_host.other_copy.exchange(nullptr, std::memory_order_acquire);
+  if (!name) return;
+  log_line(LogLevel::info,
+           "%s is beside another copy of that library: calls of what is linked to it are recorded "
+           "through CUPTI alone",
+           name);
+}
+
 void open_dump(Drain& drain) {
   Session& s = session();
   const Window& window = s.window;  // its ready_ticks may be written now
@@ -246,6 +257,7 @@ void open_dump(Drain& drain) {
 }
 
 void close_dump(Drain& drain) {
+  say_other_copy();
   Session& s = session();
   cancel_ready_command();
   if (!drain.window_open) open_dump(drain);

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/object_slots.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "collector/base/libc.h"
+#include "collector/base/os.h"
+
+namespace gpuprof {
+namespace {
+
+// Of the pages below; a few system calls, nothing else is done while it is held.
+constinit Mutex g_page_lock;
+
+void unlock_pages_in_child() { g_page_lock.unlock(); }
+
+void survive_fork() {
+  static std::atomic<bool> registered{false};
+  if (!registered.exchange(true)) at_fork_in_child(unlock_pages_in_child);
+}
+
+// As dlopen takes it; "" is the program.
+struct Name {
+  char text[512];
+};
+constexpr size_t kNamesAtOnce = 4;  // on the stack of whoever calls dlopen
+
+// Noted under the loader's lock, looked at after: looking names up takes other locks of the loader.
+struct Found {
+  ObjectFilter wanted;
+  void* context;
+  size_t skip;
+  size_t seen;
+  size_t count;
+  Name names[kNamesAtOnce];
+};
+
+int note_name(dl_phdr_info* info, size_t, void* raw) {
+  Found& found = *static_cast<Found*>(raw);
+  if (found.seen >= found.skip && found.count == kNamesAtOnce) return 1;
+  if (found.seen++ < found.skip) return 0;
+  if (found.wanted && !found.wanted(read_object(*info), found.context)) return 0;
+  const char* const name = info->dlpi_name ? info->dlpi_name : "";
+  Name& out = found.names[found.count++];
+  const size_t length = std::strlen(name);
+  // What has too long a name is opened as nothing.
+  std::memcpy(out.text, length < sizeof out.text ? name : "/",
+              length < sizeof out.text ? length + 1 : 2);
+  return 0;
+}
+
+struct Search {
+  const void* inside;
+  ElfW(Addr) base;  // where nothing is looked for
+  Object object;
+};
+
+int read_if_it(dl_phdr_info* info, size_t, void* raw) {
+  Search& search = *static_cast<Search*>(raw);
+  if (!search.inside && info->dlpi_addr != search.base) return 0;
+  const Object object = read_object(*info);
+  if (search.inside && !object.contains(search.inside)) return 0;
+  search.object = object;
+  return 1;
+}
+
+int count_one(dl_phdr_info* info, size_t, void* raw) {
+  LoadedObjects& loaded = *static_cast<LoadedObjects*>(raw);
+  ++loaded.count;
+  loaded.unloaded = info->dlpi_subs;
+  return 0;
+}
+
+int note_loaded(dl_phdr_info* info, size_t, void* raw) {
+  *static_cast<uint64_t*>(raw) = info->dlpi_adds;
+  return 1;
+}
+
+// Another thread may be about to load this object, or to unload it. Opening it again waits until it
+// is there in whole, its read-only parts protected, and keeps it meanwhile.
+void visit_by_name(const Name& name, ObjectVisit visit, void* context) {
+  void* const kept = ::dlopen(name.text[0] ? name.text : nullptr, RTLD_LAZY | RTLD_NOLOAD);
+  if (!kept) {
+    ::dlerror();  // the program did not ask
+    return;
+  }
+  link_map* map = nullptr;
+  Search search{};
+  if (::dlinfo(kept, RTLD_DI_LINKMAP, &map) == 0 && map) {
+    search.base = map->l_addr;
+    ::dl_iterate_phdr(read_if_it, &search);
+  }
+  if (!search.object.contains(reinterpret_cast<void*>(&visit_by_name))) {
+    visit(search.object, kept, context);
+  }
+  ::dlclose(kept);
+  ::dlerror();
+}
+
+}  // namespace
+
+Object read_object(const dl_phdr_info& info) {
+  Object object;
+  object.base = info.dlpi_addr;
+  const ElfW(Dyn)* entry = nullptr;
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info.dlpi_phdr[i];
+    const ElfW(Addr) begin = info.dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_LOAD && begin + header.p_memsz > object.end) {
+      object.end = begin + header.p_memsz;
+    }
+    if (header.p_type == PT_DYNAMIC) entry = reinterpret_cast<const ElfW(Dyn)*>(begin);
+    if (header.p_type == PT_GNU_RELRO) {
+      object.relro_begin = begin;
+      object.relro_end = begin + header.p_memsz;
+    }
+  }
+  object.dynamic = entry;
+  for (; entry && entry->d_tag != DT_NULL; ++entry) {
+    // ld.so has relocated these addresses in place.
+    const auto* const table = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr);
+    switch (entry->d_tag) {
+      case DT_SYMTAB: object.symbols = reinterpret_cast<const ElfW(Sym)*>(table); break;
+      case DT_STRTAB: object.strings = reinterpret_cast<const char*>(table); break;
+      case DT_RELA: object.tables[0] = table; break;
+      case DT_RELASZ: object.counts[0] = entry->d_un.d_val / sizeof(ElfW(Rela)); break;
+      case DT_JMPREL: object.tables[1] = table; break;
+      case DT_PLTRELSZ: object.counts[1] = entry->d_un.d_val / sizeof(ElfW(Rela)); break;
+      default: break;
+    }
+  }
+  return object;
+}
+
+Object object_at(const void* address) {
+  Search search{address, 0, {}};
+  ::dl_iterate_phdr(read_if_it, &search);
+  return search.object;
+}
+
+Object own_object() { return object_at(reinterpret_cast<void*>(&own_object)); }
+
+// ld.so has made the part named by PT_GNU_RELRO read-only, in whole pages. Two threads may come to
+// one page: what each has opened must hold until it has written.
+void store_slot(const Object& object, ElfW(Addr) place, void* value) {
+  const auto page = static_cast<ElfW(Addr)>(::getpagesize());
+  const ElfW(Addr) begin = place & ~(page - 1);
+  const bool read_only =
+      place >= (object.relro_begin & ~(page - 1)) && place < (object.relro_end & ~(page - 1));
+  void* const pages = reinterpret_cast<void*>(begin);
+  survive_fork();
+  const LockGuard guard(g_page_lock);
+  if (*reinterpret_cast<void**>(place) == value) return;
+  if (read_only && ::mprotect(pages, page, PROT_READ | PROT_WRITE) != 0) return;
+  *reinterpret_cast<void**>(place) = value;
+  if (read_only) ::mprotect(pages, page, PROT_READ);
+}
+
+LoadedObjects loaded_objects() {
+  LoadedObjects loaded{};
+  ::dl_iterate_phdr(count_one, &loaded);
+  return loaded;
+}
+
+uint64_t objects_ever_loaded() {
+  uint64_t count = 0;
+  ::dl_iterate_phdr(note_loaded, &count);
+  return count;
+}
+
+void each_loaded_since(const LoadedObjects& before, ObjectFilter wanted, ObjectVisit visit,
+                       void* context) {
+  const ErrnoGuard keep_errno;
+  // What other threads have unloaded meanwhile may have stood before what is new.
+  const uint64_t gone = loaded_objects().unloaded - before.unloaded;
+  Found found;
+  found.wanted = wanted;
+  found.context = context;
+  found.skip = before.count > gone ? before.count - gone : 0;
+  bool more = true;
+  while (more) {
+    found.seen = found.count = 0;
+    more = ::dl_iterate_phdr(note_name, &found) != 0;
+    for (size_t i = 0; i < found.count; ++i) visit_by_name(found.names[i], visit, context);
+    found.skip = found.seen;
+  }
+}
+
+}  // namespace gpuprof

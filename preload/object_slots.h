@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loaded objects, and the slots of their global offset tables through which they call functions.
+#pragma once
+
+#include <elf.h>
+#include <link.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuprof {
+
+struct Object {
+  ElfW(Addr) base = 0, end = 0;
+  const ElfW(Dyn) * dynamic = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
+  const char* strings = nullptr;
+  const ElfW(Rela) * tables[2] = {};
+  size_t counts[2] = {};
+  ElfW(Addr) relro_begin = 0, relro_end = 0;
+
+  bool contains(const void* address) const {
+    const auto at = reinterpret_cast<ElfW(Addr)>(address);
+    return at >= base && at < end;
+  }
+};
+
+Object read_object(const dl_phdr_info& info);
+// The loaded object that the address lies in; one without symbols: none.
+Object object_at(const void* address);
+Object own_object();
+
+constexpr bool is_function_slot(uint64_t info) {
+#if defined(__x86_64__)
+  return ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+  return ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT;
+#endif
+}
+
+// Calls `visit(place, symbol, name)` for the slots through which the object calls functions.
+template <typename Visit>
+void each_function_slot(const Object& object, const Visit& visit) {
+  if (!object.symbols || !object.strings) return;
+  for (int t = 0; t < 2; ++t) {
+    for (size_t i = 0; object.tables[t] && i < object.counts[t]; ++i) {
+      const ElfW(Rela)& relocation = object.tables[t][i];
+      if (!is_function_slot(relocation.r_info)) continue;
+      const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
+      visit(object.base + relocation.r_offset, symbol, object.strings + symbol.st_name);
+    }
+  }
+}
+
+// Writes a slot, also where ld.so has made it read-only (PT_GNU_RELRO). Any thread.
+void store_slot(const Object& object, ElfW(Addr) place, void* value);
+
+// Objects of this namespace, in the order of loading.
+struct LoadedObjects {
+  size_t count;       // now in the process
+  uint64_t unloaded;  // since it started
+};
+LoadedObjects loaded_objects();
+// How many were ever loaded: whether there are new ones, without a walk through all.
+uint64_t objects_ever_loaded();
+
+// Calls `visit` for the objects that were loaded since then, but not for this library. It may do so
+// for some again that were there before. Each is kept open meanwhile, by `kept`. `wanted`: which
+// ones (null: all); it is called under the loader's lock, and looks at the object alone.
+using ObjectVisit = void (*)(const Object& object, void* kept, void* context);
+using ObjectFilter = bool (*)(const Object& object, void* context);
+void each_loaded_since(const LoadedObjects& before, ObjectFilter wanted, ObjectVisit visit,
+                       void* context);
+
+}  // namespace gpuprof

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several copies of one of NVIDIA's libraries in a process: each call reaches the copy that it reaches without gpuprof."""
+import harness
+import pytest
+
+COPIES = harness.HAZARDS / "copies"
+LIBRARY = {name: str(COPIES / f"library{name}.so") for name in ("12", "13", "14", "_renamed")}
+MODES = {"off": {"GPUPROF_MODE": "off"}, "armed": {"GPUPROF_MODE": "armed"}, "on": {}, "all": {"GPUPROF_SCHEDULE": "all"}}
+RUNTIMES = {
+    "one_after_the_other": [LIBRARY["12"], LIBRARY["13"]],
+    "newer_first": [LIBRARY["13"], LIBRARY["12"]],
+    "both_open_before_calls": ["all", LIBRARY["12"], LIBRARY["13"]],
+    "newer_open_first": ["all", LIBRARY["13"], LIBRARY["12"]],
+    "one_for_everybody": ["global", str(COPIES / "libcudart.so.13"), LIBRARY["12"], LIBRARY["13"]],
+    "for_everybody_later": ["all", LIBRARY["12"], "global", str(COPIES / "libcudart.so.13"), LIBRARY["13"]],
+    "renamed": [LIBRARY["_renamed"]],
+    "not_known_yet": [LIBRARY["14"]],
+    "renamed_beside_another": ["all", LIBRARY["13"], LIBRARY["_renamed"]],
+}
+
+
+def as_bare(command, folder, **settings):
+    settings["LD_LIBRARY_PATH"] = f"{COPIES}:{harness.SIMCUDA}"
+    bare = harness.run(command, harness.environment(**settings))
+    done = harness.run(command, harness.preloaded(GPUPROF_OUTPUT=folder / "out", **settings))
+    assert (done.code, done.out) == (bare.code, bare.out), done.out + done.err
+    return done
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", RUNTIMES)
+def test_runtimes(tmp_path, case, mode):
+    done = as_bare([harness.HAZARDS / "copies_open", *RUNTIMES[case]], tmp_path, **MODES[mode])
+    assert done.code == 0 and "launch of its kernel" in done.out
+    if mode == "all":
+        dump, = harness.dumps(tmp_path / "out")
+        events = harness.info(dump)["files"][0]["events"]
+        # Those of the copy that hooks call; CUPTI, which is not here, would tell of the others.
+        assert events["launch"] == 2 and events["alloc"] == 1, events
+
+
+def test_what_is_beside_is_said(tmp_path):
+    done = as_bare([harness.HAZARDS / "copies_open", *RUNTIMES["newer_first"]], tmp_path, GPUPROF_LOG="info")
+    said = [line for line in harness.our_lines(done.err) if "libcudart.so.12" in line]
+    assert len(said) == 1 and "through CUPTI alone" in said[0], done.err
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("looked_up", [[], ["one"]], ids=["all", "one"])
+def test_looking_up_another_nccl_moves_no_call(tmp_path, looked_up, mode):
+    done = as_bare([harness.HAZARDS / "copies_two_nccl", COPIES / "libnccl-1a2b3c4d.so.2", *looked_up], tmp_path, **MODES[mode])
+    assert done.code == 0 and "A: sum, communicator of A" in done.out

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an extension module does with the CUDA runtime that it is linked to; two kernels.
+#include <stddef.h>
+
+void** __cudaRegisterFatBinary(void* binary);
+void __cudaUnregisterFatBinary(void** handle);
+void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name,
+                            int threads, void* thread, void* block, void* block_size,
+                            void* grid_size, int* warp_size);
+int cudaMalloc(void** memory, size_t bytes);
+int cudaLaunchKernel(const void* host, unsigned long long grid_xy, unsigned grid_z,
+                     unsigned long long block_xy, unsigned block_z, void** arguments, size_t shared,
+                     void* stream);
+int cudaDeviceSynchronize(void);
+int cudaGetLastError(void);
+
+static void first(void) {}
+static void second(int* unused) { (void)unused; }
+static void** module;
+
+__attribute__((constructor)) static void register_kernels(void) {
+  module = __cudaRegisterFatBinary(NULL);
+  __cudaRegisterFunction(module, (const char*)first, "first", "first", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterFunction(module, (const char*)second, "second", "second", -1, 0, 0, 0, 0, 0);
+}
+__attribute__((destructor)) static void unregister_kernels(void) {
+  __cudaUnregisterFatBinary(module);
+}
+
+int work(void) {
+  void* memory = NULL;
+  void* arguments[1] = {&memory};
+  int worst = cudaMalloc(&memory, 4096);
+  worst |= cudaLaunchKernel((const void*)first, 1, 1, 1, 1, arguments, 0, NULL);
+  worst |= cudaLaunchKernel((const void*)second, 1, 1, 1, 1, arguments, 0, NULL);
+  worst |= cudaDeviceSynchronize();
+  return worst | cudaGetLastError();
+}
