@@ -26,6 +26,7 @@
         mov     x29, sp
         stp     x0, x1, [sp, #16]
         str     x2, [sp, #32]
+        mov     x3, x30                 // the caller
         bl      \filter
         cbz     x0, 1f
         cmp     x0, #1                  // 1: answer "not found"

@@ -4,20 +4,25 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
+#include "preload/object_slots.h"
 #include "preload/resolve.h"
 
 extern "C" {
 // Read by the assembler part; filled before it jumps.
 [[gnu::visibility("hidden")]] void* gpuprof_real_dlsym = nullptr;
 [[gnu::visibility("hidden")]] void* gpuprof_real_dlvsym = nullptr;
-[[gnu::visibility("hidden")]] void* gpuprof_filter_dlsym(void* handle, const char* name);
+// dlsym's answer, or null: the real one is to be asked; 1: there is none. `caller`: where it
+// returns to.
+[[gnu::visibility("hidden")]] void* gpuprof_filter_dlsym(void* handle, const char* name,
+                                                         const void* unused, const void* caller);
 [[gnu::visibility("hidden")]] void* gpuprof_filter_dlvsym(void* handle, const char* name,
-                                                          const char* version);
+                                                          const char* version, const void* caller);
 }
 
 namespace gpuprof {
@@ -68,7 +73,12 @@ bool is_open_again(Api api, const void* known, const void* found) {
   return known != found && !::dladdr(known, &info) && found == find_real(api);
 }
 
-void* filter(void* handle, const char* name, const char* version) {
+// UCX's libucm changes the code of the driver's functions for its registration cache. It finds them
+// by dlsym, and gives all of its CUDA hooks up if it is led to code that it cannot change
+// (https://github.com/openucx/ucx/pull/7865). Ours calls what it has changed.
+bool changes_code(const void* caller) { return std::strncmp(file_at(caller), "libucm", 6) == 0; }
+
+void* filter(void* handle, const char* name, const char* version, const void* caller) {
   find_real_lookups();
   if (!name || handle == RTLD_NEXT) return kAskReal;
   if (!has_libc() && handle != RTLD_DEFAULT) return kAskReal;
@@ -78,6 +88,7 @@ void* filter(void* handle, const char* name, const char* version) {
   HookSlot& slot = hook_slot(api);
   if (!slot.wrapper) return kAskReal;
   const ErrnoGuard keep_errno;
+  if (changes_code(caller)) return kAskReal;
   void* const real = handle == RTLD_DEFAULT ? slot.wrapper : look_up(handle, name, version);
   if (!real) return kAskReal;
   // The ordinary order, which is the program's own handle's, too, finds us first. A program that
@@ -99,10 +110,12 @@ void* filter(void* handle, const char* name, const char* version) {
 }  // namespace
 }  // namespace gpuprof
 
-extern "C" void* gpuprof_filter_dlsym(void* handle, const char* name) {
-  return gpuprof::filter(handle, name, nullptr);
+extern "C" void* gpuprof_filter_dlsym(void* handle, const char* name, const void*,
+                                      const void* caller) {
+  return gpuprof::filter(handle, name, nullptr, caller);
 }
 
-extern "C" void* gpuprof_filter_dlvsym(void* handle, const char* name, const char* version) {
-  return gpuprof::filter(handle, name, version);
+extern "C" void* gpuprof_filter_dlvsym(void* handle, const char* name, const char* version,
+                                       const void* caller) {
+  return gpuprof::filter(handle, name, version, caller);
 }

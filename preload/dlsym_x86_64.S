@@ -19,6 +19,7 @@
         .cfi_adjust_cfa_offset 8
         push    %rdx
         .cfi_adjust_cfa_offset 8
+        mov     24(%rsp), %rcx          // the caller
         call    \filter                 // rsp is 16-aligned here: return address + three words
         pop     %rdx
         .cfi_adjust_cfa_offset -8

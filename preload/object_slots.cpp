@@ -69,6 +69,20 @@ int read_if_it(dl_phdr_info* info, size_t, void* raw) {
   return 1;
 }
 
+struct FileSearch {
+  const void* inside;
+  const char* file;
+};
+
+int name_if_it(dl_phdr_info* info, size_t, void* raw) {
+  FileSearch& search = *static_cast<FileSearch*>(raw);
+  if (!read_object(*info).contains(search.inside)) return 0;
+  const char* const path = info->dlpi_name ? info->dlpi_name : "";
+  const char* const slash = std::strrchr(path, '/');
+  search.file = slash ? slash + 1 : path;
+  return 1;
+}
+
 int count_one(dl_phdr_info* info, size_t, void* raw) {
   LoadedObjects& loaded = *static_cast<LoadedObjects*>(raw);
   ++loaded.count;
@@ -141,6 +155,12 @@ Object object_at(const void* address) {
   Search search{address, 0, {}};
   ::dl_iterate_phdr(read_if_it, &search);
   return search.object;
+}
+
+const char* file_at(const void* address) {
+  FileSearch search{address, ""};
+  ::dl_iterate_phdr(name_if_it, &search);
+  return search.file;
 }
 
 Object own_object() { return object_at(reinterpret_cast<void*>(&own_object)); }

@@ -29,6 +29,8 @@ Object read_object(const dl_phdr_info& info);
 // The loaded object that the address lies in; one without symbols: none.
 Object object_at(const void* address);
 Object own_object();
+// Its file's name without folders; "": none, or the program. dladdr would look through its symbols.
+const char* file_at(const void* address);
 
 constexpr bool is_function_slot(uint64_t info) {
 #if defined(__x86_64__)

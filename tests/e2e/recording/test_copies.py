@@ -50,3 +50,10 @@ def test_what_is_beside_is_said(tmp_path):
 def test_looking_up_another_nccl_moves_no_call(tmp_path, looked_up, mode):
     done = as_bare([harness.HAZARDS / "copies_two_nccl", COPIES / "libnccl-1a2b3c4d.so.2", *looked_up], tmp_path, **MODES[mode])
     assert done.code == 0 and "A: sum, communicator of A" in done.out
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_who_changes_the_drivers_code_finds_it(tmp_path, mode):
+    """Led to a hook, UCX gives up its CUDA hooks, and with them its registration cache."""
+    done = as_bare([harness.HAZARDS / "copies_open", COPIES / "libucm.so.0"], tmp_path, **MODES[mode])
+    assert done.out.count("is in libcuda.so.1") == 4, done.out

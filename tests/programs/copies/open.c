@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens libraries, as an interpreter opens extension modules, and calls work() of those that have it:
-// of each once it is open, or, after "all", once all are. "global FILE" opens one for everybody.
+// Opens libraries, as an interpreter opens extension modules, and calls work() of those that have
+// it: of each once it is open, or, after "all", once all are. "global FILE" opens one for
+// everybody.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA runtime of version RUNTIME that says which calls reach it. As NVIDIA's it knows the kernels
-// that were registered with it alone, and hands out module handles of its own.
+// A CUDA runtime of version RUNTIME that says which calls reach it. As NVIDIA's it knows the
+// kernels that were registered with it alone, and hands out module handles of its own.
 #include <stdio.h>
 
 #define SAY(...) (printf("  runtime %d: ", RUNTIME), printf(__VA_ARGS__), fflush(stdout))

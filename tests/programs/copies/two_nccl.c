@@ -31,7 +31,7 @@ int main(int count, char** arguments) {
   if (found[0]) {
     ((int (*)(void**, int, Id, int))found[0])(&communicator, 1, id, 0);
     ((int (*)(const void*, void*, size_t, int, int, void*, void*))found[1])(data, data, 16, 0, 0,
-                                                                           communicator, NULL);
+                                                                            communicator, NULL);
     ((int (*)(void*))found[2])(communicator);
   }
   return 0;
