@@ -153,7 +153,11 @@ GPUPROF_C char* getenv(const char* name) noexcept {
     real.store(get, std::memory_order_release);
   }
   char* const value = get ? get(name) : nullptr;
-  if (value || std::strcmp(name, "NVTX_INJECTION64_PATH") != 0) return value;
+  if (std::strcmp(name, "NVTX_INJECTION64_PATH") != 0) return value;
+  if (value) {
+    if (*value) gpuprof::g_host.nvtx_goes_elsewhere.store(true, std::memory_order_relaxed);
+    return value;
+  }
   return gpuprof::wants_injection() ? const_cast<char*>(gpuprof::g_host.own_path()) : nullptr;
 }
 

@@ -12,6 +12,13 @@
 namespace gpuprof {
 
 bool g_clock_is_counter = true;
+bool g_clock_of_kernel = false;
+
+uint64_t kernels_monotonic_ns() {
+  timespec now{};
+  ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
 
 uint64_t thread_cpu_ns(uint32_t tid) {
   constexpr uint32_t kOfOneThread = 6;  // CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
@@ -40,6 +47,15 @@ constexpr const char* kKernelDistrusts = "the kernel does not use the TSC as its
 constexpr ClockSource kCounter = ClockSource::cntvct;
 constexpr const char* kKernelDistrusts = "the kernel does not use CNTVCT_EL0 as its clock";
 #endif
+
+// By one look: what stands, or goes at another rate, is off by more than this soon after its begin.
+bool libc_has_another_clock() {
+  constexpr uint64_t kNearNs = 1000000;
+  const uint64_t before = kernels_monotonic_ns();
+  const uint64_t libcs = monotonic_ns();
+  const uint64_t after = kernels_monotonic_ns();
+  return before != 0 && (libcs + kNearNs < before || libcs > after + kNearNs);
+}
 
 // The kernel drops `tsc` (and a paravirtual clock built on it) as soon as it sees cores disagree.
 bool kernel_trusts_counter() {
@@ -94,6 +110,8 @@ double counter_ticks_per_ns() {
 }
 
 ClockChoice choose_clock() {
+  g_clock_of_kernel = false;
+  g_clock_of_kernel = libc_has_another_clock();
   const char* note = why_cpu_distrusts();
   if (!note && !kernel_trusts_counter()) note = kKernelDistrusts;
   if (!note) {

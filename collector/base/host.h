@@ -24,6 +24,7 @@ struct Host {
   void (*patch_heap)() = nullptr;       // makes the program's calls of allocators come to us
   const char* (*own_path)() = nullptr;  // this library's file as it was opened; "" if unknown
   std::atomic<const char*> other_copy{nullptr};  // a library past whose copy calls go unhooked
+  std::atomic<bool> nvtx_goes_elsewhere{false};  // NVTX has asked who takes its calls: not we do
   std::atomic<uint32_t> prepared{0};             // 1: a thread is at it, 2: done
   uint64_t process_start_ticks = 0;              // of this process: a forked one has its own
   bool stderr_was_closed = false;   // what has its number since is a file of the program's

@@ -25,6 +25,8 @@ class ErrnoGuard {
   int saved_;
 };
 
+// As files have it: where fakeroot answers geteuid with 0 they do not.
+inline uid_t effective_user() { return static_cast<uid_t>(::syscall(SYS_geteuid)); }
 inline uint32_t current_tid() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
 inline uint32_t current_pid() { return static_cast<uint32_t>(::syscall(SYS_getpid)); }
 

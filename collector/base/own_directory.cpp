@@ -28,7 +28,7 @@ bool stat_of(int directory, const char* name, struct stat& info) {
 }
 
 bool is_of_root_or_us(const struct stat& info) {
-  return info.st_uid == 0 || info.st_uid == ::geteuid();
+  return info.st_uid == 0 || info.st_uid == effective_user();
 }
 // Whether users other than root and us may rename or replace entries that are not theirs.
 bool keeps_only_owners(const struct stat& directory) {
@@ -176,7 +176,7 @@ class Walk {
 
 bool check_run(int file, const char* path, char* why, size_t why_size) {
   struct stat info {};
-  if (!stat_of(file, info) || info.st_uid != ::geteuid() || (info.st_mode & 0022) != 0) {
+  if (!stat_of(file, info) || info.st_uid != effective_user() || (info.st_mode & 0022) != 0) {
     std::snprintf(why, why_size,
                   "directory %s must belong to this user and not be writable by others", path);
     errno = EPERM;

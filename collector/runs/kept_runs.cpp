@@ -40,7 +40,7 @@ int open_run(int above, const char* name) {
       ::openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (folder < 0) return -1;
   if (::syscall(SYS_fstat, folder, &info) == 0 && ::syscall(SYS_fstat, above, &outside) == 0 &&
-      info.st_uid == ::geteuid() && (info.st_mode & 0022) == 0 && info.st_dev == outside.st_dev) {
+      info.st_uid == effective_user() && (info.st_mode & 0022) == 0 && info.st_dev == outside.st_dev) {
     return folder;
   }
   ::close(folder);
@@ -69,7 +69,7 @@ struct Walk {
 
 // A file of ours, which its name and its owner say.
 bool is_of_ours(int folder, const char* name, RunFile& file, struct stat& info) {
-  return parse_run_file(name, file) && stat_at(folder, name, info) && info.st_uid == ::geteuid() &&
+  return parse_run_file(name, file) && stat_at(folder, name, info) && info.st_uid == effective_user() &&
          (S_ISREG(info.st_mode) || (file.kind == RunFileKind::ring && S_ISLNK(info.st_mode)));
 }
 
@@ -79,7 +79,7 @@ uint64_t bytes_on_disk(const struct stat& info) {
 
 // A report or a trace in a run's folder, as gpuprof names it.
 bool is_made_of_ours(int folder, const char* name, struct stat& info) {
-  return is_made_of_run(name) && stat_at(folder, name, info) && info.st_uid == ::geteuid() &&
+  return is_made_of_run(name) && stat_at(folder, name, info) && info.st_uid == effective_user() &&
          S_ISREG(info.st_mode);
 }
 
@@ -103,7 +103,7 @@ void remove_linked_ring(const char* name, Removed& removed) {
   struct stat info {};
   const int scratch = scratch_directory().is_open() ? scratch_directory().descriptor() : -1;
   if (scratch < 0 || !stat_at(scratch, name, info)) return;
-  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) return;
+  if (!S_ISREG(info.st_mode) || info.st_uid != effective_user()) return;
   if (::unlinkat(scratch, name, 0) == 0) removed.bytes += bytes_on_disk(info);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "collector/base/fork.h"
+#include "collector/base/host.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
 #include "collector/sources/nvtx_names.h"
@@ -505,6 +506,7 @@ static bool wants_nvtx() {
 }
 
 int attach_nvtx(const void* (*get_table)(unsigned), const NvtxCallDomain& calls) {
+  g_host.nvtx_goes_elsewhere = false;  // the tool that was named is this library
   if (!get_table || !ensure_configured() || !wants_nvtx()) return 0;
   g_calls.store(&calls, std::memory_order_release);
   survive_fork_with_nvtx_names();

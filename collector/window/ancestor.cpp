@@ -40,7 +40,7 @@ bool is_ring_of(const RingHeader& header, uint32_t pid, uint64_t file_bytes) {
 bool take_ring(int file, const Search& search) {
   struct stat info {};
   if (::syscall(SYS_fstat, file, &info) != 0 || !S_ISREG(info.st_mode) ||
-      info.st_uid != ::geteuid() || info.st_size < static_cast<off_t>(kRingHeaderPage)) {
+      info.st_uid != effective_user() || info.st_size < static_cast<off_t>(kRingHeaderPage)) {
     return false;
   }
   void* const page = ::mmap(nullptr, kRingHeaderPage, PROT_READ, MAP_SHARED, file, 0);

@@ -44,7 +44,7 @@ Control g_control{};
 bool is_trusted(int file) {
   struct stat info {};
   return ::syscall(SYS_fstat, file, &info) == 0 && S_ISREG(info.st_mode) &&
-         info.st_uid == ::geteuid() && (info.st_mode & 0022) == 0;
+         info.st_uid == effective_user() && (info.st_mode & 0022) == 0;
 }
 
 OwnDirectory& directory_of(size_t which) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collector/base/environment.h"
 #include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
@@ -28,6 +29,7 @@
 #include "collector/window/metrics/metrics.h"
 #include "collector/window/ready_command.h"
 #include "formats/core/early_window.h"
+#include "formats/core/text.h"
 
 namespace gpuprof {
 namespace {
@@ -208,6 +210,16 @@ void detach_cupti() {
   forget_losses_of_cupti();
 }
 
+static void say_where_nvtx_goes() {
+  if (!g_host.nvtx_goes_elsewhere.exchange(false)) return;
+  const char* const path = find_in_environment(kept_environment(), "NVTX_INJECTION64_PATH");
+  if (!path || !activity_on(Activity::nvtx)) return;
+  log_line(LogLevel::warn,
+           "NVTX ranges go to another tool (NVTX_INJECTION64_PATH=%s): none is recorded, and no "
+           "step by them",
+           path);
+}
+
 // Once for each: calls of what is linked to it have no hooks.
 static void say_other_copy() {
   const char* const name = g_host.other_copy.exchange(nullptr, std::memory_order_acquire);
@@ -258,6 +270,7 @@ void open_dump(Drain& drain) {
 
 void close_dump(Drain& drain) {
   say_other_copy();
+  say_where_nvtx_goes();
   Session& s = session();
   cancel_ready_command();
   if (!drain.window_open) open_dump(drain);
@@ -341,6 +354,7 @@ void save_dump(Drain& drain) {
 }
 
 void leave_last_dumps(Drain& drain) {
+  say_where_nvtx_goes();
   leave_early_dump(drain);
   if (!window_is_open()) dump_failed_allocation(drain);
 }

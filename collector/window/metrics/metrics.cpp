@@ -74,7 +74,7 @@ bool is_left_over(const char* name) {
     return false;
   }
   const auto now = static_cast<int64_t>(read_anchor().realtime_ns / 1'000'000'000);
-  return S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+  return S_ISREG(info.st_mode) && info.st_uid == effective_user() &&
          now - info.st_mtime > kLeftoverSeconds && ::kill(static_cast<pid_t>(pid), 0) != 0 &&
          errno == ESRCH;
 }
