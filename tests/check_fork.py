@@ -20,7 +20,7 @@ SAID = "said once by the program and its children"
 WITHIN = "holds something only while its function runs"
 NO_CUDA = "CUDA, CUPTI and NCCL do not work in the child of a process that has initialized them"
 KEPT = {  # file -> reason -> variables; "*": all that it has
-    "collector/base/clock.cpp": {BEGINS: "g_clock_is_counter"},
+    "collector/base/clock.cpp": {BEGINS: "g_clock_is_counter g_clock_of_kernel"},
     "collector/base/host.cpp": {FOUND: "g_host"},
     "collector/base/redact.cpp": {BEGINS: "g_redacted"},
     "collector/base/own_memory.cpp": {BEGINS: "g_pid g_way"},

@@ -40,7 +40,8 @@ int open_run(int above, const char* name) {
       ::openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (folder < 0) return -1;
   if (::syscall(SYS_fstat, folder, &info) == 0 && ::syscall(SYS_fstat, above, &outside) == 0 &&
-      info.st_uid == effective_user() && (info.st_mode & 0022) == 0 && info.st_dev == outside.st_dev) {
+      info.st_uid == effective_user() && (info.st_mode & 0022) == 0 &&
+      info.st_dev == outside.st_dev) {
     return folder;
   }
   ::close(folder);
@@ -69,7 +70,8 @@ struct Walk {
 
 // A file of ours, which its name and its owner say.
 bool is_of_ours(int folder, const char* name, RunFile& file, struct stat& info) {
-  return parse_run_file(name, file) && stat_at(folder, name, info) && info.st_uid == effective_user() &&
+  return parse_run_file(name, file) && stat_at(folder, name, info) &&
+         info.st_uid == effective_user() &&
          (S_ISREG(info.st_mode) || (file.kind == RunFileKind::ring && S_ISLNK(info.st_mode)));
 }
 
