@@ -387,6 +387,16 @@ bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id) {
   return ours[callback_id].load(std::memory_order_relaxed);
 }
 
+// What CUPTI has not delivered of a context is gone with it. Whether the call is to be recorded,
+// too.
+static bool meets_end_of_context(bool driver, uint32_t id, const CUpti_CallbackData& data) {
+  const ApiRow& row = api_rows()[(driver ? g_driver_api : g_runtime_api)[id]];
+  if (row.role != ApiRole::end_context) return true;
+  const bool outermost = !driver || t_state.runtime_call == 0;
+  if (data.callbackSite == CUPTI_API_ENTER && outermost) cupti_flush(false);
+  return activity_on(activity_of(row)) && !is_shed(row);
+}
+
 void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                               const void* raw) {
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) return on_graph_callback(id, raw);
@@ -395,6 +405,7 @@ void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_Callback
   if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
   if (teardown_is_near()) return note_call_before_teardown(driver, data);
+  if (!meets_end_of_context(driver, id, data)) return;
   note_place(driver, id, data);
   if (graphs_are_ordered()) note_order(driver, id, data);
   if (data.callbackSite == CUPTI_API_ENTER) {

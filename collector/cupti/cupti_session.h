@@ -17,7 +17,8 @@ namespace gpuprof {
 // for times by CUDA events, readies these instead (collector/sources/event_times.h). False: GPU
 // times will be missing; gpu_times_missing() says why.
 bool cupti_attach();
-// Drain thread. Asks for finished records; `forced` also for those not finished (at exit).
+// Drain thread, or in the subscriber's callback. Asks for finished records; `forced` also for those
+// not finished (at exit).
 void cupti_flush(bool forced);
 // Drain thread. Everything off, subscription given back.
 void cupti_detach();

@@ -37,9 +37,10 @@ CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, bool 
     for (size_t api = 0; api < api_count(); ++api) {
       const ApiRow& row = api_rows()[api];
       if (row.library != library || row.kind == Kind::none || base != row.name) continue;
-      if (!activity_on(activity_of(row))) continue;
+      const bool ends_context = row.role == ApiRole::end_context;
+      if (!ends_context && !activity_on(activity_of(row))) continue;
       set_callback_api(domain, id, static_cast<ApiId>(api));
-      if ((order || is_shed(row)) && !orders_graphs(domain, id)) continue;
+      if (!ends_context && (order || is_shed(row)) && !orders_graphs(domain, id)) continue;
       const CUptiResult result = g_link.api.EnableCallback(1, g_link.subscriber, domain, id);
       if (result != CUPTI_SUCCESS) worst = result;
     }

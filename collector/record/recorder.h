@@ -38,6 +38,7 @@ enum class ApiRole : uint8_t {
   host_dealloc,
   sync,
   device_sync,  // waits for all work of a device
+  end_context,  // of a context, and all that it has
   event,
   stream,
   graph,  // makes, changes or destroys a graph
@@ -54,6 +55,7 @@ constexpr Kind kind_of(ApiRole role) {
     case ApiRole::none: return Kind::none;
     case ApiRole::call:
     case ApiRole::graph:
+    case ApiRole::end_context:
     case ApiRole::begin_capture:
     case ApiRole::end_capture:
     case ApiRole::profiler_start:

@@ -26,6 +26,7 @@ constexpr ShedKind shed_kind(const ApiRow& row) {
     case ApiRole::sync:
     case ApiRole::device_sync: return ShedKind::waits;
     case ApiRole::call:
+    case ApiRole::end_context:
     case ApiRole::alloc:
     case ApiRole::dealloc:
     case ApiRole::host_alloc:

@@ -31,6 +31,7 @@ StepSource source_of(const ApiRow& row) {
     case ApiRole::profiler_stop: return StepSource::profiler;
     case ApiRole::none:
     case ApiRole::call:
+    case ApiRole::end_context:
     case ApiRole::copy:
     case ApiRole::set:
     case ApiRole::alloc:

@@ -33,6 +33,7 @@ Activity activity_of(const ApiRow& row) {
     case ApiRole::device_sync: return Activity::sync;
     case ApiRole::none:
     case ApiRole::call:
+    case ApiRole::end_context:
     case ApiRole::launch:
     case ApiRole::copy:
     case ApiRole::set:

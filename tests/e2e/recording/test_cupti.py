@@ -430,3 +430,18 @@ def test_a_forked_child_says_itself_why_it_has_no_gpu_times(tmp_path):
     assert done.code == 0, done.err
     missing = [harness.info(dump)["files"][0]["gpu_times_missing"] for dump in harness.dumps(tmp_path)]
     assert len(missing) == 2 and all("GPUPROF_CUPTI=off" in each for each in missing), missing
+
+
+@pytest.mark.parametrize("settings", [{}, {"GPUPROF_PRESET": "light"}, {"GPUPROF_PRESET": "full"}], ids=["default", "light", "full"])
+def test_a_context_that_ends(tmp_path, settings):
+    """cudaDeviceReset takes with it what CUPTI has not delivered: it is asked for before."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="all", **settings)
+    done = harness.run([harness.HAZARDS / "reset"], env)
+    assert done.code == 0, done.err
+    dump, = harness.dumps(tmp_path / "out")
+    # Those before CUPTI was attached have no times.
+    early = harness.run([harness.HAZARDS / "reset"], {**env, "GPUPROF_OUTPUT": str(tmp_path / "kept"), "SIMCUDA_CUPTI": "reset_loses_records=0"})
+    assert early.code == 0, early.err
+    kept, = harness.dumps(tmp_path / "kept")
+    counts = [len(harness.of_kind(harness.records(path), "gpu_kernel")) for path in (dump, kept)]
+    assert counts[0] > 100 and abs(counts[0] - counts[1]) < 50, counts

@@ -102,6 +102,7 @@ class Core final : public SimCore, public OpObserver {
   uint64_t block_on(Lock lock, std::vector<OpPtr> ops, uint64_t early_ns = 0);
 
   void report_sync(const SyncInfo& info);
+  void report_reset(uint32_t context_id);
   void report_memory(const MemoryInfo& info);
   uint64_t next_event_sync_id() { return ++event_sync_id_; }
   uint64_t next_launch_index() { return launch_index_++; }

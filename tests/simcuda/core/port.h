@@ -182,6 +182,7 @@ class CuptiSink {
   virtual void graph_changed(const GraphEvent& event) = 0;
   virtual void stream_created(const StreamInfo& info) = 0;
   virtual void context_created(int device, uint32_t context_id) = 0;
+  virtual void context_reset(uint32_t context_id) = 0;  // its work is over
 
  protected:
   ~CuptiSink() = default;

@@ -197,6 +197,10 @@ void Core::report_sync(const SyncInfo& info) {
   if (wanted(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) sink()->sync(info);
 }
 
+void Core::report_reset(uint32_t context_id) {
+  if (CuptiSink* const cupti = sink()) cupti->context_reset(context_id);
+}
+
 void Core::report_memory(const MemoryInfo& info) {
   if (wanted(CUPTI_ACTIVITY_KIND_MEMORY2)) sink()->memory(info);
 }

@@ -225,7 +225,15 @@ cudaError_t cudaDeviceSynchronize(void) { return run_api(kSynchronize, synchroni
 cudaError_t cudaExecutionCtxSynchronize(void*) { return run_api(kContextWait, synchronize_device); }
 
 // Waits; allocations and streams stay, since nothing of the program needs them gone.
-cudaError_t cudaDeviceReset(void) { return run_api(kReset, synchronize_device); }
+cudaError_t cudaDeviceReset(void) {
+  return run_api(kReset, [](ApiCall& call) {
+    const cudaError_t result = synchronize_device(call);
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    core.report_reset(core.device(thread_state().device).context_id);
+    return result;
+  });
+}
 
 cudaError_t cudaProfilerStart(void) {
   return run_api(kProfilerStart, [](ApiCall&) { return cudaSuccess; });

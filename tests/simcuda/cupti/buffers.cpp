@@ -63,6 +63,11 @@ void Recorder::add(const PendingRecord& record) {
   }
 }
 
+void Recorder::forget_context(uint32_t context_id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(pending_, [&](const PendingRecord& each) { return each.context_id == context_id; });
+}
+
 void Recorder::set_active(bool active) {
   const std::lock_guard<std::mutex> lock(mutex_);
   active_ = active;

@@ -30,6 +30,7 @@ struct PendingRecord {
   uint8_t time_count = 0;
   uint8_t time_offsets[3] = {0, 0, 0};
   bool default_clock = false;  // of CLOCK_REALTIME, whatever clock was registered
+  uint32_t context_id = 0;     // of work on a GPU
   alignas(8) unsigned char data[kMaxRecordBytes];
 
   CUpti_ActivityKind kind() const { return reinterpret_cast<const CUpti_Activity*>(data)->kind; }
@@ -68,6 +69,9 @@ class Recorder {
 
   // For good: the worker ends, and what was not delivered is lost.
   void stop();
+
+  // A context ends: what it did and was not delivered is lost.
+  void forget_context(uint32_t context_id);
 
   // Any thread, possibly under the core's lock.
   void add(const PendingRecord& record);

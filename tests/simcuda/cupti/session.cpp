@@ -189,6 +189,7 @@ void Session::gpu_op(const GpuOpInfo& op) {
   if (told.no_times) record.forget_times();
   record.default_clock = told.default_clock;
   record.ready = op.end;
+  record.context_id = op.context_id;
   for_each_client([&](Client& client) {
     if (client.wants(record.kind()) && is_new_to(client)) client.recorder.add(record);
   });
@@ -231,6 +232,12 @@ void Session::memory(const MemoryInfo& info) { add(make_record(info)); }
 void Session::stream_created(const StreamInfo& info) { add(make_record(info)); }
 void Session::context_created(int device, uint32_t context_id) {
   add(make_context_record(device, context_id, 132));
+}
+
+// NVIDIA's sample cupti_trace_injection flushes at the entry of cudaDeviceReset.
+void Session::context_reset(uint32_t context_id) {
+  if (!switches().reset_loses_records) return;
+  for_each_client([&](Client& client) { client.recorder.forget_context(context_id); });
 }
 
 CUcontext context_handle(int device) {

@@ -75,6 +75,7 @@ class Session final : public CuptiSink {
   void graph_changed(const GraphEvent& event) override;
   void stream_created(const StreamInfo& info) override;
   void context_created(int device, uint32_t context_id) override;
+  void context_reset(uint32_t context_id) override;
 
  private:
   static constexpr size_t kSubscribers = 8;

@@ -40,6 +40,7 @@ constexpr Row kRows[] = {
     {"whole_buffers", &CuptiSwitches::whole_buffers},
     {"deliver_in_calls", &CuptiSwitches::deliver_in_calls},
     {"v2_registers_once", &CuptiSwitches::v2_registers_once},
+    {"reset_loses_records", &CuptiSwitches::reset_loses_records},
     {"refuse_kind", &CuptiSwitches::refused_kind},
     {"drop", &CuptiSwitches::drop_every},
     {"zero_ts", &CuptiSwitches::zero_timestamps_every},

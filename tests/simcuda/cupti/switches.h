@@ -37,6 +37,7 @@ struct CuptiSwitches {
   uint64_t whole_buffers = 1;
   uint64_t deliver_in_calls = 0;
   uint64_t v2_registers_once = 0;
+  uint64_t reset_loses_records = 1;
   // Numbers; of counts, 0 is never.
   uint64_t refused_kind = 0;  // an activity kind that is refused
   uint64_t drop_every = 0;
