@@ -41,6 +41,7 @@ struct Window {
   bool keeps_cupti;       // the next one is near
   bool has_step;          // `first_step` is known, of a window that no step has opened
   uint64_t opened_ticks;  // what limits count from; one that begins with the process opens later
+  char source[160];       // the step source as it ended; "" before
 };
 
 struct Session {
@@ -160,6 +161,8 @@ void cut_window(const char* reason);
 // The step source in force, and its text ("nvtx:step"). Any thread.
 StepSource step_source();
 void describe_step_source(char* out, size_t size);
+// That of the window's steps: another may have been chosen since it ended.
+void describe_step_source_of(const Window& window, char* out, size_t size);
 
 // Which calls are marks of which source: once, before the first mark.
 void find_step_calls();

@@ -293,6 +293,11 @@ void describe_step_source(char* out, size_t size) {
   std::snprintf(out, size, "%s", s.source_text);
 }
 
+void describe_step_source_of(const Window& window, char* out, size_t size) {
+  if (window.source[0] == '\0') return describe_step_source(out, size);
+  std::snprintf(out, size, "%s", window.source);
+}
+
 void steps_begin() {
   const LockGuard guard(session().step_lock);
   publish_source();
@@ -396,10 +401,7 @@ void step_profiler(bool start, uint64_t ticks) {
   forget_waiting_window();
   if (early_is_open()) end_early(ticks, start);
   log_boundary(ticks);
-  if (result.chosen_now) {
-    drain_wait_before_step();  // the dump of a window that was before names its own source
-    publish_source();
-  }
+  if (result.chosen_now) publish_source();
   s.bracket_came = s.bracket_came || start;
   if (start && s.plan->is_off()) {
     // Recording is off: no window, but the steps go on.

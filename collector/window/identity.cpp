@@ -303,7 +303,7 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_
   out.uint(11, s.window.number);
   format_schedule(s.config.schedule, text, sizeof text);
   out.text(12, text);
-  describe_step_source(text, sizeof text);
+  describe_step_source_of(s.window, text, sizeof text);
   out.text(13, text);
   encode_settings(out, *s.settings);
   encode_clock(out, 15, ring_header);

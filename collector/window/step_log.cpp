@@ -58,13 +58,11 @@ void move_last_step(uint64_t ticks) {
   ring()->region<uint64_t>(header.steps)[(count - 1) % capacity()] = ticks;
 }
 
-bool StepLog::encode(ByteBuffer& out, uint64_t first, uint64_t count) {
+bool StepLog::encode(ByteBuffer& out, uint64_t first, uint64_t count, const char* source) {
   const RingHeader& header = *ring()->header;
   const uint64_t* const slots = ring()->region<uint64_t>(header.steps);
   if (scratch_.empty() && !scratch_.resize(kAtOnce)) return false;
   for (uint64_t i = 0; i < count; ++i) scratch_[i] = slots[(first + i) % capacity()];
-  char source[160];
-  describe_step_source(source, sizeof source);
   return encode_steps(out, scratch_.data(), count, first, header.clock_shift, source);
 }
 
@@ -73,7 +71,9 @@ bool StepLog::encode(ByteBuffer& out, uint64_t first, uint64_t count) {
 bool StepLog::move(uint64_t first, uint64_t count) {
   body_.clear();
   const size_t before = moved_.size();
-  if (!encode(body_, first, count)) return false;
+  char source[160];
+  describe_step_source(source, sizeof source);
+  if (!encode(body_, first, count, source)) return false;
   if (append_chunk(moved_, ChunkKind::steps, body_.data(), body_.size(), kCompressionLevel)) {
     OwnFile& ring_file = ring()->file;
     if (!ring_file.is_open() || tail_is_torn_) return true;
@@ -100,7 +100,9 @@ void StepLog::make_room() {
   }
 }
 
-void StepLog::write(DumpFile& file) {
+void StepLog::write(DumpFile& file, const Window& window) {
+  char source[160];
+  describe_step_source_of(window, source, sizeof source);
   file.copy(ring()->file, ring()->header->tail_offset, tail_bytes_);
   file.write_chunks(moved_.data(), moved_.size());
   const uint64_t end = logged();
@@ -108,7 +110,7 @@ void StepLog::write(DumpFile& file) {
   do {  // once where there are none: the source is told
     const uint64_t count = std::min<uint64_t>(end - first, kAtOnce);
     body_.clear();
-    if (encode(body_, first, count)) file.write(ChunkKind::steps, body_);
+    if (encode(body_, first, count, source)) file.write(ChunkKind::steps, body_);
     first += count;
   } while (first < end);
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "collector/record/session.h"
 #include "collector/window/dump_file.h"
 #include "formats/core/byte_buffer.h"
 
@@ -28,13 +29,13 @@ class StepLog {
  public:
   // Moves the older half out of the fixed region when that is more than half full.
   void make_room();
-  // Writes everything so far as Steps chunks.
-  void write(DumpFile& file);
+  // Writes everything so far as Steps chunks, with the source of the window's steps.
+  void write(DumpFile& file, const Window& window);
 
  private:
   // Encoded together: what this takes of memory must not grow with the run.
   static constexpr uint64_t kAtOnce = 4096;
-  bool encode(ByteBuffer& out, uint64_t first, uint64_t count);
+  bool encode(ByteBuffer& out, uint64_t first, uint64_t count, const char* source);
   bool move(uint64_t first, uint64_t count);
 
   uint64_t tail_bytes_ = 0;    // of chunks at the ring's end

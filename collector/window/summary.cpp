@@ -45,7 +45,8 @@ struct RunTotals {
   uint64_t events;
   uint64_t left_out;
   bool memory_dump;
-  bool early;  // the newest is an early one
+  bool early;                          // the newest is an early one
+  char source[sizeof Window::source];  // of its steps
 } g_run;
 
 // Records as a hook makes them, of a call that does nothing. ns for each.
@@ -118,7 +119,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   char missing[1024];
   out.text(14, shown_text(gpu_times_missing(), missing, sizeof missing));
   char source[160];
-  describe_step_source(source, sizeof source);
+  describe_step_source_of(window, source, sizeof source);
   out.text(15, source);
   out.uint(16, totals.samples_cpu_ns);
   out.uint(17, totals.process_cpu_ns);
@@ -144,6 +145,7 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
   if (g_run.windows++ == 0 || is_early_window(window.number)) g_run.first_step = window.first_step;
   g_run.last_step = window.last_step;
   g_run.early = is_early_window(window.number);
+  describe_step_source_of(window, g_run.source, sizeof g_run.source);
   // The window of the whole program ends with it; an early one is none of the schedule's.
   const bool whole = session().config.schedule.all && std::strcmp(window.end_reason, "exit") == 0;
   g_run.partial = window.partial && !whole && !g_run.early;
@@ -386,7 +388,7 @@ void print_closing_line() {
                                             static_cast<double>(g_run.window_ns)
                                       : 0;
   char steps[64], marks[180];
-  std::snprintf(marks, sizeof marks, " (%s)", source);
+  std::snprintf(marks, sizeof marks, " (%s)", g_run.source);
   if (static_cast<uint32_t>(g_run.last_step + 1) > static_cast<uint32_t>(g_run.first_step)) {
     std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
                   g_run.last_step);

@@ -238,7 +238,7 @@ void forget_waiting_window() {
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.window =
-      Window{number, first_step, ticks, 0, 0, first_step, false, "", false, false, true, ticks};
+      Window{number, first_step, ticks, 0, 0, first_step, false, "", false, false, true, ticks, ""};
   s.window.has_step = !is_free_window(s.window);
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
@@ -275,6 +275,8 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   settle_steps(s.window);
   s.window.partial = partial;
   s.window.end_reason = reason;
+  describe_step_source(s.window.source,
+                       sizeof s.window.source);  // the drain thread writes it later
   if (!s.window.dropped && !is_free_window(s.window)) s.tracker.keep_count();
   RingHeader& header = *ring()->header;
   header.window_first_step.store(static_cast<uint32_t>(s.window.first_step));

@@ -139,15 +139,16 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++, s.boundaries, ticks, 0,    ticks, s.boundaries - 1, true,
-                    "out_of_memory", false,        false, true, ticks};
+  s.window = Window{
+      s.next_window++, s.boundaries, ticks, 0,     ticks, s.boundaries - 1, true, "out_of_memory",
+      false,           false,        true,  ticks, ""};
   update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
   write_failed_allocation(drain);
   drain.body.clear();
   if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
-  drain.steps.write(drain.file);
+  drain.steps.write(drain.file, s.window);
   drain.body.clear();
   const LossCounts losses = new_losses();
   if (encode_summary(drain.body, s.window, WindowTotals{}, losses)) {
@@ -176,7 +177,7 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   add_anchor();
   keep_modules(drain);
   drain.collector.flush(drain.file);
-  if (activity_on(Activity::step)) drain.steps.write(drain.file);
+  if (activity_on(Activity::step)) drain.steps.write(drain.file, window);
   write_graph_nodes(drain);
   write_nvtx_names(drain);
   write_failed_allocation(drain);
