@@ -125,11 +125,15 @@ struct CreatedNodes {
 };
 thread_local CreatedNodes t_created __attribute__((tls_model("initial-exec")));
 
+// A handle has one entry at most: one that stayed behind would be found again once the newest is
+// forgotten.
 void keep_captured(uint64_t node, const CapturedCall& call) {
   const LockGuard guard(g_lock);
   if (g->captured.size() >= kMaxCaptured) drop_older_half();
+  const uint32_t older = g->by_handle.empty() ? 0 : slot_of(node);
   if (!g->captured.push_back({node, call})) return;
-  if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
+  if (!index_captured()) return g->captured.truncate(0);  // without an index none can be forgotten
+  if (older) g->captured[older - 1].handle = 0;
 }
 
 // Whether a call of the same capture has made this node. Ids of captures are "unique over the

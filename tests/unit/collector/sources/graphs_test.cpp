@@ -81,5 +81,18 @@ TEST(GraphsTest, AHandleThatIsUsedAgainIsAnotherNode) {
   EXPECT_TRUE(has_call(kNode));
 }
 
+// The table of handles is made anew as it grows.
+TEST(GraphsTest, AForgottenHandleHasNoOlderCallEither) {
+  constexpr uint64_t kNode = 0xa001;
+  launch_makes(kNode, 1);
+  Record record{};
+  record.kind = Kind::launch;
+  note_created_call(record, 0);  // a second one of this node, as of a later capture
+  EXPECT_TRUE(has_call(kNode));
+  note_created_node(kNode, 3);
+  for (uint64_t other = 0; other < 3000; ++other) launch_makes(0xb0000 + other, 4);
+  EXPECT_FALSE(has_call(kNode));
+}
+
 }  // namespace
 }  // namespace gpuprof
