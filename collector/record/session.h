@@ -80,10 +80,12 @@ struct Session {
   bool is_idle = false;            // nor since, as far as hooks have watched
   // What was chosen while the program started up; "": nothing. Its name is said again late.
   char start_up_source[160] = "";
-  bool source_unsaid = false;   // it was chosen once more, and that is not said yet
-  bool records_again = false;   // a window was complete by then: one more, of what is chosen next
-  uint64_t next_due_ticks = 0;  // of the `time` source; 0: not known yet. Drain thread
-  bool profiler_on = false;     // between cudaProfilerStart and Stop, where that is the source
+  bool source_unsaid = false;        // it was chosen once more, and that is not said yet
+  uint64_t start_up_boundaries = 0;  // that were forgotten as such
+  bool records_again = false;  // a window was complete by then: one more, of what is chosen next
+  bool awaits_own_request = false;  // it is asked for
+  uint64_t next_due_ticks = 0;      // of the `time` source; 0: not known yet. Drain thread
+  bool profiler_on = false;         // between cudaProfilerStart and Stop, where that is the source
   Window window{};
   uint32_t next_window = 0;   // number of the next one
   uint32_t put_off = 0;       // how many steps the window that is due was put off for CUDA graphs

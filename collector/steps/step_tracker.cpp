@@ -138,7 +138,7 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
 // are.
 bool StepTracker::is_start_up(const StepMark& mark) {
   return automatic_ && is_inferred(mark.source) &&
-         start_up_.goes_on(mark.ticks, mark.graphs, patience_.start_up, keeps_count_) && may_drop();
+         start_up_.goes_on(mark.ticks, mark.graphs, patience_.start_up, windows_) && may_drop();
 }
 
 // What was inferred came from warm-ups and captures. True: a source had been chosen by it.

@@ -125,7 +125,12 @@ class StepTracker {
     held_first_ = held && first;
   }
   // A window is complete: counting goes on from where it is.
-  void keep_count() { keeps_count_ = true; }
+  void keep_count() {
+    keeps_count_ = true;
+    ++windows_;
+  }
+  // What is forgotten as start-up had opened or prepared a window.
+  void lost_window() { start_up_.lost_window(); }
   // When something last said that steps may be near: a call of a module, of which there are too few
   // yet, or one more graph of a start-up. 0: nothing has.
   uint64_t last_sign() const { return last_sign_; }
@@ -216,6 +221,7 @@ class StepTracker {
   LeadingDevice leaders_[kSources]{};
   Patience patience_{};
   bool expects_optimizers_ = false, held_first_ = false, keeps_count_ = false;
+  uint32_t windows_ = 0;         // complete
   uint64_t first_inferred_ = 0;  // ticks of the first mark of such a source
   uint64_t last_sign_ = 0;
   Run run_{};

@@ -24,6 +24,7 @@
 #include "collector/steps/step_calls.h"
 #include "collector/window/drain.h"
 #include "collector/window/step_log.h"
+#include "collector/window/step_source.h"
 #include "collector/window/step_wait.h"
 #include "collector/window/window_begin_end.h"
 #include "formats/core/early_window.h"
@@ -36,7 +37,6 @@ constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
 constexpr uint32_t kMostBrackets = 16;     // by the default schedule
-constexpr uint64_t kSaidAfter = 8;         // steps, of what was chosen more than once in start-up
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 void log_boundary(uint64_t ticks) {
@@ -68,14 +68,6 @@ void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
     set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
-}
-
-// Under step_lock.
-void publish_source() {
-  Session& s = session();
-  const LockGuard guard(s.source_lock);
-  s.source = s.tracker.source();
-  s.tracker.describe(s.source_text, sizeof s.source_text);
 }
 
 void say_moved_request() {
@@ -111,12 +103,16 @@ bool forget_steps(uint64_t ticks, uint64_t newest) {
 }
 
 // The schedule was over, by something else, when the program's own steps came: as many of those,
-// too, unless somebody has asked for some.
-void record_after_other(uint64_t index) {
+// too, unless somebody has asked for some. After start-up they come once it has lasted: each time
+// that it goes on they are asked for anew.
+void record_after_other(uint64_t index, bool after_start_up) {
   Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
-  if (s.plan->phase() != Phase::done || s.plan->waits_for_trigger()) return;
-  s.plan->trigger(index + 1 + spec.skip_first + spec.warmup, spec.active, index);
+  if (s.plan->schedule().phase() != Phase::done) return;
+  if (s.plan->waits_for_trigger() && !s.awaits_own_request) return;
+  const uint64_t least = after_start_up ? StartUp::kFewMarks : 0;
+  const uint64_t skipped = std::max<uint64_t>(spec.skip_first, least);
+  s.awaits_own_request = s.plan->trigger(index + 1 + skipped + spec.warmup, spec.active, index);
 }
 
 // The program still makes CUDA graphs: what it did by now was start-up.
@@ -124,7 +120,15 @@ void begin_anew(const StepTracker::Result& result) {
   Session& s = session();
   static std::atomic<bool> said{false};
   const uint64_t counted = s.boundaries;
-  if (result.restarts) (void)forget_steps(result.ticks[0], 0);
+  if (result.restarts) {
+    const SessionPhase phase = s.phase.load();
+    const bool open = phase == SessionPhase::active && !is_free_window(s.window);
+    if (open || phase == SessionPhase::warmup) s.tracker.lost_window();
+    (void)forget_steps(result.ticks[0], 0);
+    s.start_up_boundaries += counted;
+    s.wants_early =
+        s.early_windows != 0 && !s.plan->is_off();  // what comes before the next warm-up
+  }
   s.records_again = s.records_again || !result.restarts;
   s.source_unsaid = false;
   copy_text(s.source_text, s.start_up_source, sizeof s.start_up_source);
@@ -136,25 +140,6 @@ void begin_anew(const StepTracker::Result& result) {
            "steps: %s was start-up (%" PRIu64
            " boundaries): the program still makes CUDA graphs; looking for its steps anew",
            s.start_up_source, counted);
-}
-
-void say_source() {
-  const Session& s = session();
-  const int32_t device = s.tracker.leading_device();
-  if (device == kUnknownDevice) return log_line(LogLevel::info, "steps: %s", s.source_text);
-  log_line(LogLevel::info,
-           "steps: %s, of GPU %d and thread %u: other GPUs of this process mark theirs%s",
-           s.source_text, device, s.tracker.leading_thread(),
-           s.tracker.source() == StepSource::nvtx ? "; nvtx:NAME@THREAD chooses another" : "");
-}
-
-// What is chosen again and again in start-up is said when it has lasted.
-void say_source_once(bool chosen_now, uint64_t newest) {
-  Session& s = session();
-  if (chosen_now) s.source_unsaid = std::strcmp(s.start_up_source, s.source_text) == 0;
-  if (s.source_unsaid ? newest < kSaidAfter : !chosen_now) return;
-  s.source_unsaid = false;
-  say_source();
 }
 
 void take_boundaries(const StepTracker::Result& result) {
@@ -190,7 +175,8 @@ void take_boundaries(const StepTracker::Result& result) {
   const Transition change = s.plan->advance(newest);
   if (window_is_open()) note_processor_wait(result.ticks[result.count - 1], !change.window_ends);
   apply(change, newest, ticks);
-  if (follows_other || (result.chosen_now && s.records_again)) record_after_other(newest);
+  const bool again = result.chosen_now && s.records_again;
+  if (follows_other || again) record_after_other(newest, again);
   if (result.chosen_now) s.records_again = false;
   if (restarted) {
     log_line(LogLevel::info, "%" PRIu64 " boundaries are forgotten, which were none of steps",
@@ -212,6 +198,7 @@ ControlResult ask_for_window(const ControlRequest& request) {
   const uint64_t index = s.boundaries ? s.boundaries - 1 : 0;
   const bool replaces = s.plan->waits_for_trigger();
   if (s.plan->trigger(request.step, request.steps, index)) {
+    s.awaits_own_request = false;
     log_line(LogLevel::info, "gpuprof trigger asks for steps %" PRIu64 "-%" PRIu64, request.step,
              request.step + request.steps - 1);
     return replaces ? ControlResult::replaced : ControlResult::accepted;
@@ -279,23 +266,6 @@ void refresh_hook_flags() {
   const BlockedScope blocked;
   const StepLock guard;
   if (guard && ready()) apply_hook_flags();
-}
-
-StepSource step_source() {
-  Session& s = session();
-  const LockGuard guard(s.source_lock);
-  return s.source;
-}
-
-void describe_step_source(char* out, size_t size) {
-  Session& s = session();
-  const LockGuard guard(s.source_lock);
-  std::snprintf(out, size, "%s", s.source_text);
-}
-
-void describe_step_source_of(const Window& window, char* out, size_t size) {
-  if (window.source[0] == '\0') return describe_step_source(out, size);
-  std::snprintf(out, size, "%s", window.source);
 }
 
 void steps_begin() {

@@ -313,6 +313,15 @@ void print_why(const char* what, uint64_t complete, const char* source) {
                                 : "launches came in no order that repeats often enough");
     return;
   }
+  if (s.start_up_boundaries != 0) {
+    log_line(LogLevel::info,
+             "%s: %" PRIu64
+             " boundaries (%s) were taken for start-up, since the program made more "
+             "CUDA graphs after them, and %" PRIu64
+             " steps (%s) came then; set GPUPROF_STEP to what marks a step",
+             what, s.start_up_boundaries, s.start_up_source, complete, source);
+    return;
+  }
   const bool by_clock = step_source() == StepSource::time;
   if (complete == 0 && !by_clock && step_source() != StepSource::automatic) {
     log_line(LogLevel::info,
@@ -379,7 +388,7 @@ void print_closing_line() {
   if (g_run.windows == 0 || g_run.early) {
     print_why(g_run.windows == 0   ? "nothing was recorded"
               : g_run.windows == 1 ? "an early window is all that was recorded"
-                                   : "an early window has the only whole steps",
+                                   : "an early window has the most whole steps",
               complete, source);
   }
   if (g_run.windows == 0) return;

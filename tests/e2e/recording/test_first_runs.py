@@ -64,7 +64,7 @@ def test_programs_of_few_steps(tmp_path, steps, markers):
     # Of 11 steps the last mark opens the schedule's window, which has no step then.
     has_another = steps == 11 and markers == "sync"
     assert len(comparisons) == 1 + has_another, done.err
-    assert said_early(done, "has the only whole steps" if has_another else "is all that was recorded"), done.err
+    assert said_early(done, "has the most whole steps" if has_another else "is all that was recorded"), done.err
     comparison.assert_right("launch", "gpu_kernel")
     launches = [line for line in comparison.truth if line["t"] == "call" and "LaunchKernel" in line["name"]]
     if steps < 11:

@@ -142,28 +142,50 @@ TEST(StartUp, AfterAWindowCountingGoesOn) {
   ++engine.graphs;
   result = engine.call('M');
   EXPECT_TRUE(!result.starts_up && result.count == 1);
+  engine.tracker.keep_count();
+  engine.tracker.hold_source(false);
+  ++engine.graphs;
+  result = engine.call('M');
+  EXPECT_TRUE(!result.starts_up && result.count == 1) << "that was the last one";
 }
 
 // torch.compile makes a graph for each shape that comes.
 TEST(StartUp, EndsAtSomeTime) {
   StartUp late;
-  EXPECT_FALSE(late.goes_on(1000, 0, 50'000, false));
-  EXPECT_TRUE(late.goes_on(900'000, 1, 50'000, false)) << "the first call compiles for long";
-  for (uint64_t i = 0; i < StartUp::kFewMarks; ++i) late.goes_on(900'001 + i, 1, 50'000, false);
-  EXPECT_FALSE(late.goes_on(901'000, 2, 50'000, false)) << "work goes on";
+  EXPECT_FALSE(late.goes_on(1000, 0, 50'000, 0));
+  EXPECT_TRUE(late.goes_on(900'000, 1, 50'000, 0)) << "the first call compiles for long";
+  for (uint64_t i = 0; i < StartUp::kFewMarks; ++i) late.goes_on(900'001 + i, 1, 50'000, 0);
+  EXPECT_FALSE(late.goes_on(901'000, 2, 50'000, 0)) << "work goes on";
+  EXPECT_TRUE(late.goes_on(950'000, 3, 50'000, 0));
+  EXPECT_FALSE(late.goes_on(950'001, 4, 50'000, 0)) << "it does so all the time";
+  EXPECT_TRUE(late.goes_on(950'010, 5, 50'000, 1)) << "they were recorded, and may be start-up";
 
   StartUp early;
   size_t graphs = 0;
-  early.goes_on(1000, graphs, 50'000, false);
-  for (uint64_t i = 0; i < 100; ++i) early.goes_on(1001 + i, graphs, 50'000, false);
-  EXPECT_TRUE(early.goes_on(2000, ++graphs, 50'000, false));
-  for (uint64_t i = 0; i < 100; ++i) early.goes_on(2001 + i, graphs, 50'000, false);
-  EXPECT_FALSE(early.goes_on(3000, ++graphs, 50'000, true)) << "steps were recorded meanwhile";
+  early.goes_on(1000, graphs, 50'000, 0);
+  for (uint64_t i = 0; i < 100; ++i) early.goes_on(1001 + i, graphs, 50'000, 0);
+  EXPECT_TRUE(early.goes_on(2000, ++graphs, 50'000, 0));
+  for (uint64_t i = 0; i < 100; ++i) early.goes_on(2001 + i, graphs, 50'000, 0);
+  EXPECT_FALSE(early.goes_on(3000, ++graphs, 50'000, 1)) << "steps were recorded meanwhile";
+  EXPECT_TRUE(early.goes_on(3001, ++graphs, 50'000, 1));
+  EXPECT_FALSE(early.goes_on(3002, ++graphs, 50'000, 2)) << "as long as it lasts, no third one";
 
   StartUp ever;
   uint32_t times = 0;
-  for (uint32_t i = 0; i < 10'000; ++i) times += ever.goes_on(1000 + i, i, 50'000, false);
+  for (uint32_t i = 0; i < 10'000; ++i) times += ever.goes_on(1000 + i, i, 50'000, 0);
   EXPECT_EQ(times, StartUp::kMostTimes);
+}
+
+TEST(StartUp, DoesNotCostAProgramItsWindowForEver) {
+  StartUp grows;
+  grows.goes_on(1000, 0, 50'000, 0);
+  size_t graphs = 0;
+  for (uint32_t i = 0; i < StartUp::kMostLost; ++i) {
+    EXPECT_TRUE(grows.goes_on(1001 + i, ++graphs, 50'000, 0)) << i;
+    grows.lost_window();
+  }
+  EXPECT_FALSE(grows.goes_on(2000, ++graphs, 50'000, 0));
+  EXPECT_TRUE(grows.goes_on(2001, ++graphs, 50'000, 1)) << "one more, of what follows";
 }
 
 }  // namespace
