@@ -3,6 +3,7 @@
 
 #include "collector/record/session.h"
 #include "collector/window/ready_command.h"
+#include "formats/core/early_window.h"
 
 namespace gpuprof {
 namespace {
@@ -18,9 +19,13 @@ double seconds_of(const Window& window) {
 }  // namespace
 
 // Both as the dump has them, in 32 bits: of a window without steps `last_step` is first_step - 1.
-bool has_whole_step(const Window& window) {
-  return static_cast<uint32_t>(window.last_step + 1) > static_cast<uint32_t>(window.first_step);
+static uint32_t whole_steps(const Window& window) {
+  const auto end = static_cast<uint32_t>(window.last_step + 1);
+  const auto begin = static_cast<uint32_t>(window.first_step);
+  return end > begin ? end - begin : 0;
 }
+
+bool has_whole_step(const Window& window) { return whole_steps(window) != 0; }
 
 void EarlyDump::keep(DumpFile& file, const Kept& ended, bool worth) {
   const bool shorter = dump_.exists && seconds_of(ended.window) < kLeastSeconds;
@@ -33,6 +38,12 @@ void EarlyDump::keep(DumpFile& file, const Kept& ended, bool worth) {
   error_ = file.error();
   kept_ = ended;
   any_ = true;
+}
+
+bool EarlyDump::says_more_than(const Window& window) const {
+  const uint32_t steps = whole_steps(window);
+  return steps == 0 ||
+         (any_ && window.partial && steps < kFewSteps && whole_steps(kept_.window) > steps);
 }
 
 void EarlyDump::drop() {

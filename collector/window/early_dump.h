@@ -23,6 +23,9 @@ class EarlyDump {
   // It has ended, `file` is complete. One that is not `worth` it (no work, no step) is dropped, and
   // one that is much shorter than the one before.
   void keep(DumpFile& file, const Kept& ended, bool worth);
+  // Whether it is still the better one beside this window of the schedule: that one has no step, or
+  // was cut after one or two, and this one has more.
+  bool says_more_than(const Window& window) const;
   // There is a better one.
   void drop();
   // The program ends, and there is no better one. Whether there is one.

@@ -304,7 +304,7 @@ void close_dump(Drain& drain) {
                        {outcome, drain.file.error(), drain.file.path()});
     metrics_note_window(window, totals_of(drain, window, losses), losses, outcome, drain.budget,
                         drain.collector.use());
-    if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
+    if (outcome == DumpOutcome::complete && !drain.early.says_more_than(window)) drain.early.drop();
   }
   budget_window_is_over(drain, window);
   drain.window_open = false;

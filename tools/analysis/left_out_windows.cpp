@@ -102,14 +102,25 @@ size_t leave_out_idle_windows(Trace& trace) {
 }
 
 size_t leave_out_early_windows(Trace& trace) {
-  std::set<ProcessKey> with_another;
+  // The most steps of each process's windows.
+  std::map<ProcessKey, size_t> early, scheduled;
+  const auto is_early = [](const Process& process) {
+    return is_early_window(process.header.window());
+  };
   for (const Process& process : trace.processes) {
-    if (!is_early_window(process.header.window()) && !process.window_steps().empty()) {
-      with_another.insert(key_of(process));
-    }
+    size_t& most = (is_early(process) ? early : scheduled)[key_of(process)];
+    most = std::max(most, process.window_steps().size());
   }
+  // The recorder leaves an early one also beside one that was cut after a step or two.
+  const auto early_says_more = [&](const ProcessKey& key) {
+    const size_t steps = scheduled[key];
+    return steps == 0 || (steps < kFewSteps && early[key] > steps);
+  };
   return std::erase_if(trace.processes, [&](const Process& process) {
-    return is_early_window(process.header.window()) && with_another.contains(key_of(process));
+    const ProcessKey key = key_of(process);
+    if (!early.contains(key)) return false;
+    const bool cut = scheduled[key] != 0 && early_says_more(key);
+    return is_early(process) ? !early_says_more(key) : cut;
   });
 }
 

@@ -77,6 +77,14 @@ def test_programs_of_few_steps(tmp_path, steps, markers):
         assert comparison.window_steps() == list(range(10)), "until the schedule's warm-up"
 
 
+def test_a_window_that_the_end_cuts_after_a_step_is_not_all(tmp_path):
+    """Before, it replaced the early one, which has ten steps."""
+    done, comparisons = record(tmp_path, [harness.SIMTRAIN, "--steps", 13, *QUICK, "--markers", "sync"])
+    assert sorted(len(each.window_steps()) for each in comparisons if not is_early(each)) in ([1], [2])
+    assert said_early(done, "has the most whole steps"), done.err
+    assert len(report(tmp_path)["steps"]) >= 8, "of the early one"
+
+
 @pytest.mark.parametrize("options", [[], ["--all"]])
 @pytest.mark.parametrize("marks", ["marked", "unmarked"])
 def test_a_short_server(tmp_path, marks, options):

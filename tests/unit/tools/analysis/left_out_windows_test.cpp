@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/core/early_window.h"
 #include "tests/unit/support/trace_maker.h"
 
 namespace gpuprof {
@@ -119,6 +120,33 @@ TEST(ClockWindows, AreLeftOutOfDataWorkers) {
     left.emplace_back(process.header.pid(), process.header.window());
   }
   EXPECT_EQ(left, (std::vector<std::pair<uint32_t, uint32_t>>{{1, 1}, {2, 1}, {4, 0}, {4, 1}}));
+}
+
+// The steps of a process's early window and of the schedule's: which of the two is left.
+std::vector<uint32_t> left_of_early(size_t early, size_t scheduled) {
+  Trace trace;
+  const auto add = [&](uint32_t window, size_t steps) {
+    Process& process = trace.processes.emplace_back();
+    process.header.set_pid(1);
+    process.header.set_window(window);
+    process.steps.resize(steps);
+  };
+  add(kFirstEarlyWindow, early);
+  add(0, scheduled);
+  analysis::leave_out_early_windows(trace);
+  std::vector<uint32_t> left;
+  for (const Process& process : trace.processes) left.push_back(process.header.window());
+  return left;
+}
+
+TEST(EarlyWindows, AreLeftOutBesideAWindowThatSaysMore) {
+  using Windows = std::vector<uint32_t>;
+  EXPECT_EQ(left_of_early(10, 10), Windows{0});
+  EXPECT_EQ(left_of_early(10, 3), Windows{0}) << "later steps say more than the first ones";
+  EXPECT_EQ(left_of_early(1, 1), Windows{0});
+  EXPECT_EQ(left_of_early(10, 1), Windows{kFirstEarlyWindow}) << "cut short";
+  EXPECT_EQ(left_of_early(10, 0), (Windows{kFirstEarlyWindow, 0}));
+  EXPECT_EQ(left_of_early(0, 0), (Windows{kFirstEarlyWindow, 0}));
 }
 
 TEST(ClockWindows, AreKeptWhereThereIsNothingElse) {
