@@ -123,22 +123,30 @@ bool has_something_to_show(const RunFolder& folder, const std::string& output,
   return !folder.path.empty();
 }
 
+// A program that ended without the library's end of the session.
+void say_what_it_left(const ProgramRun& run, const RunFolder& folder, const NamePath& name) {
+  const auto pid = static_cast<uint32_t>(run.end.pid);
+  const bool killed = run.end.signal != 0;
+  if (folder.path.empty() || !has_ring_since(folder.path, run.started_ns, killed ? 0 : pid)) return;
+  const std::string how =
+      killed ? fmt::format("ended by signal {} ({})", run.end.signal, ::strsignal(run.end.signal))
+             : "ended by a bare system call (exit_group), without exit handlers, as Go programs do";
+  print_note(fmt::format("{}; what was recorded: gpuprof report {}", how,
+                         shell_quoted(name(folder.path))));
+}
+
 }  // namespace
 
 void after_run(const ProgramRun& run, const std::string& format, bool open) {
   const bool asked = !format.empty() || open;
   const std::vector<char*> environment = pointers(run.environment);
   const auto in = settings_of(environment);
-  if (!in || (!asked && !run.end.signal)) return;
+  if (!in) return;
   SettingError error;
   const std::string output = output_folder(*in, environment, run.end.pid, error);
   const RunFolder folder = folder_of(run, *in, environment, output);
   const NamePath name = [&](const std::string& path) { return shown(path, folder.path, output); };
-  if (run.end.signal && !folder.path.empty() && has_ring_since(folder.path, run.started_ns)) {
-    print_note(fmt::format("ended by signal {} ({}); what was recorded: gpuprof report {}",
-                           run.end.signal, ::strsignal(run.end.signal),
-                           shell_quoted(name(folder.path))));
-  }
+  say_what_it_left(run, folder, name);
   // One of several ranks that were started by this command each leaves the report to rank 0.
   if (!asked || in->place.rank > 0) return;
   if (output.empty()) {

@@ -17,9 +17,10 @@ struct ProgramRun {
   ChildEnd end;
 };
 
-// A line if the program was killed, then the report in `format` (show_run.h; empty: none), then the
-// page in the browser if `open`. Where nothing was recorded a line says so, and why as far as it is
-// known. Does not throw: how the program ended stays what counts.
+// A line if the program was killed or ended by a bare system call, then the report in `format`
+// (show_run.h; empty: none), then the page in the browser if `open`. Where nothing was recorded a
+// line says so, and why as far as it is known. Does not throw: how the program ended stays what
+// counts.
 void after_run(const ProgramRun& run, const std::string& format, bool open);
 
 }  // namespace gpuprof

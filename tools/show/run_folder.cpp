@@ -101,9 +101,10 @@ RunFolder find_run_folder(const std::string& output, const std::string& named, b
   return out;
 }
 
-bool has_ring_since(const std::string& folder, int64_t started_ns) {
-  return has_session(folder, started_ns,
-                     [](const RunFile& file) { return file.kind == RunFileKind::ring; });
+bool has_ring_since(const std::string& folder, int64_t started_ns, uint32_t pid) {
+  return has_session(folder, started_ns, [pid](const RunFile& file) {
+    return file.kind == RunFileKind::ring && (pid == 0 || file.pid == pid);
+  });
 }
 
 }  // namespace gpuprof

@@ -28,7 +28,8 @@ struct RunFolder {
 RunFolder find_run_folder(const std::string& output, const std::string& named, bool only_named,
                           const EndedProgram& program);
 
-// Whether a ring is there whose session began since then: its process was killed, or lives.
-bool has_ring_since(const std::string& folder, int64_t started_ns);
+// Whether a ring is there whose session began since then: its process was killed, or lives. `pid`:
+// only of that one; 0: of any.
+bool has_ring_since(const std::string& folder, int64_t started_ns, uint32_t pid = 0);
 
 }  // namespace gpuprof

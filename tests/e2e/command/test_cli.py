@@ -412,6 +412,27 @@ def test_run_says_what_a_killed_program_left(tmp_path):
     assert done.code == 128 + signal.SIGTERM and done.err == ""
 
 
+BARE_END = f"""import ctypes, platform, sys
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+for _ in range(6):
+    gpu.work()
+ctypes.CDLL(None).syscall(231 if platform.machine() == "x86_64" else 94, 3)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--report"]], ids=["bare", "report"])
+def test_run_says_that_the_program_ended_by_a_system_call(options, tmp_path):
+    """As Go programs do: no exit handler runs, and no dump is complete."""
+    env = harness.environment(GPUPROF_SCHEDULE="skip_first=0,warmup=0,active=100", GPUPROF_OUTPUT=tmp_path / "out")
+    done = harness.gpuprof("run", *options, "--", PYTHON, "-c", BARE_END, env=env)
+    assert done.code == 3
+    said = "ended by a bare system call (exit_group), without exit handlers, as Go programs do; what was recorded: gpuprof report "
+    assert f"{said}{tmp_path}/out/latest" in done.err
+    assert harness.checked("info", tmp_path / "out/latest").out
+    assert not list(tmp_path.glob("out/*/*.gpuprof"))
+
+
 def test_ctrl_c_reaches_the_program_once():
     pid, terminal = pty.fork()
     if pid == 0:

@@ -119,6 +119,8 @@ TEST_F(RunFolderOf, ARingSaysThatItsProcessWasKilled) {
   EXPECT_FALSE(has_ring_since(output_ + "/run", kStarted));
   add("run", 1, 200, ".gpuprof.ring");
   EXPECT_TRUE(has_ring_since(output_ + "/run", kStarted));
+  EXPECT_TRUE(has_ring_since(output_ + "/run", kStarted, 200));
+  EXPECT_FALSE(has_ring_since(output_ + "/run", kStarted, 201)) << "that one ended as it should";
 }
 
 }  // namespace
