@@ -34,14 +34,20 @@ bool contains_any(std::string_view name, const Parts& parts) {
 constexpr std::string_view kReduces = "educe";
 constexpr std::string_view kReductions[] = {
     "cross_device_reduce_",     // custom_all_reduce.cuh of vLLM, SGLang and AITER
-    "_all_reduce_kernel",       // PyTorch's CUDASymmetricMemoryOps.cu
+    "_all_reduce_kernel",       // PyTorch's CUDASymmetricMemoryOps.cu,
+    "_one_shot_reduce_kernel",  // to one rank
     "ShotAllReduceKernel",      // TensorRT-LLM's customAllReduceKernels.cu
+    "shotAllreduce",            // its mnnvlAllreduceKernels.cu, and FlashInfer's
     "allreduce_fusion_kernel",  // its allReduceFusionKernels.cu, and FlashInfer's
     "AllReduceKernelImpl",      // XLA's all_reduce_kernel_lib.cu.h (stream_executor/gpu)
 };
 constexpr std::string_view kExchanges[] = {
     "multimem_all_gather_kernel",  // PyTorch's CUDASymmetricMemoryOps.cu
     "userbuffers_",                // Transformer Engine's userbuffers.cu
+    "moeA2ADispatchKernel",        // TensorRT-LLM's moeAlltoAllKernels.cu,
+    "moeA2ACombineKernel",         // and FlashInfer's
+    "moeAllToAllKernel",           // TensorRT-LLM's moeCommKernels.cu and fusedMoeCommKernels.cu
+    "rmsNormLamport",              // both's, after a two-shot all-reduce: waits for the peers' sums
     "nvshmem",                     // NVSHMEM's own
     "RaggedAllToAllKernel",        // XLA's ragged_all_to_all_kernel_lib.cu.h,
     "RaggedAllToAllDeviceKernel",  // ragged_all_to_all_device_kernel_lib.cu.h
@@ -52,6 +58,12 @@ constexpr std::string_view kExchanges[] = {
 constexpr std::string_view kDeepEp = "deep_ep";
 constexpr std::string_view kOfDeepEp[] = {"deep_ep::intra", "deep_ep::inter", "deep_ep9intranode",
                                           "deep_ep9internode", "deep_ep12internode_ll"};
+
+// PyTorch's CUDASymmetricMemory.cu (barriers and signals, which spin until a peer comes) and
+// nccl_extension.cu with ops/ beside it, plain and mangled.
+constexpr std::string_view kC10d = "c10d";
+constexpr std::string_view kOfC10d[] = {"c10d::symmetric_memory::", "c10d::nccl_extension::",
+                                        "4c10d16symmetric_memory", "4c10d14nccl_extension"};
 
 // From the name of a kernel's function on: without the result of a template's, or what an Itanium
 // ABI's mangled name has before the first identifier.
@@ -109,7 +121,8 @@ bool names_communication(std::string_view kernel) {
   if (is_of_nccl(function_of(kernel))) return true;
   return (contains(kernel, kReduces) && contains_any(kernel, kReductions)) ||
          contains_any(kernel, kExchanges) ||
-         (contains(kernel, kDeepEp) && contains_any(kernel, kOfDeepEp));
+         (contains(kernel, kDeepEp) && contains_any(kernel, kOfDeepEp)) ||
+         (contains(kernel, kC10d) && contains_any(kernel, kOfC10d));
 }
 
 bool is_profiling_overhead(uint32_t type) {

@@ -44,12 +44,46 @@ TEST(NamesCommunication, KernelsThatExchangeWithoutNccl) {
   }
 }
 
+TEST(NamesCommunication, KernelsOfFlashInferAndTensorRt) {
+  for (const std::string_view name :
+       {"void flashinfer::trtllm_mnnvl_allreduce::twoshotAllreduceKernel<(unsigned char)4, "
+        "__nv_bfloat16, true, float4>(flashinfer::trtllm_mnnvl_allreduce::AllReduceFusionParams)",
+        "void flashinfer::trtllm_mnnvl_allreduce::oneshotAllreduceFusionKernel<(unsigned char)2, "
+        "__nv_bfloat16, true>(flashinfer::trtllm_mnnvl_allreduce::AllReduceFusionParams)",
+        "_ZN10flashinfer22trtllm_mnnvl_allreduce22twoshotAllreduceKernelILh4E13__nv_bfloat16Lb1E",
+        "void flashinfer::trtllm_mnnvl_allreduce::rmsNormLamport<__nv_bfloat16, "
+        "(flashinfer::QuantType)0, true, 8>(flashinfer::trtllm_mnnvl_allreduce::RMSNormParams)",
+        "void tensorrt_llm::kernels::moe_comm::moeA2ADispatchKernel<8, false>(int const*)",
+        "tensorrt_llm::kernels::moeAllToAllKernel(MoeEpWorldInfo, MoeCommWorkspace)",
+        "_ZN12tensorrt_llm7kernels8moe_comm19moeA2ACombineKernelI6__halfLi8EEEvv"}) {
+    EXPECT_TRUE(names_communication(name)) << name;
+  }
+}
+
+TEST(NamesCommunication, KernelsOfSymmetricMemory) {
+  for (const std::string_view name :
+       {"c10d::symmetric_memory::barrier_kernel(unsigned int**, int, int, int, unsigned long)",
+        "_ZN4c10d16symmetric_memoryL14barrier_kernelEPPjiiim",
+        "c10d::symmetric_memory::put_signal_kernel(unsigned int**, int, int, int, int, unsigned "
+        "long)",
+        "_ZN4c10d16symmetric_memoryL18wait_signal_kernelEPPjiiiim",
+        "void (anonymous namespace)::multimem_one_shot_reduce_kernel<float, 16>(float*, float*)",
+        "void c10d::nccl_extension::reduce_scatter_offset_kernel<float, true>(ncclWindow_vidmem*)",
+        "_ZN4c10d14nccl_extension28reduce_scatter_offset_kernelIfLb1EEEvP17ncclWindow_vidmem"}) {
+    EXPECT_TRUE(names_communication(name)) << name;
+  }
+}
+
 TEST(NamesCommunication, OthersCompute) {
   for (const std::string_view name :
        {"ampere_sgemm_128x64_tn", "input_reduce_fusion_3",
         "void at::native::reduce_kernel<512, 1>(at::native::ReduceOp)",
         "_Z9my_kernelP11ncclDevComm", "my_ncclLikeKernel(float*)",
-        "void deep_ep::layout::get_dispatch_layout<256>(long const*)", "void", "_Z", ""}) {
+        "void deep_ep::layout::get_dispatch_layout<256>(long const*)",
+        "barrier_kernel(unsigned int*, int)", "put_signal_kernel(unsigned int*)",
+        "tensorrt_llm::kernels::moe_comm::moeA2APrepareDispatchKernel(int*, int*, int)",
+        "void c10d::detail::fill_kernel<float>(float*)",
+        "void one_shot_reduction_kernel<float>(float*)", "void", "_Z", ""}) {
     EXPECT_FALSE(names_communication(name)) << name;
   }
 }
