@@ -55,7 +55,6 @@ constexpr bool ends_program(FindingKind kind) {
   switch (kind) {
     case FindingKind::job_stands:
     case FindingKind::out_of_memory:
-    case FindingKind::failed_allocations:
     case FindingKind::near_out_of_memory:
     case FindingKind::memory_growth:
     case FindingKind::host_memory_growth: return true;

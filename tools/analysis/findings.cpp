@@ -210,8 +210,7 @@ void host_memory_growth(const Process& process, std::vector<Finding>& out) {
       place.empty() ? "" : fmt::format("; {} is allocated at {}", how_much, place));
 }
 
-// Calls that CUDA refused. A framework may free what it keeps and ask again: that they ended the
-// program is not said.
+// Calls that CUDA refused. A framework may free what it keeps and ask again: they end no program.
 void failed_allocations(const Trace& trace, const Process& process, std::vector<Finding>& out) {
   constexpr int32_t kOutOfMemory = 2;  // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
   const LiveMemory* const live = process.live_at(LiveMoment::out_of_memory);
@@ -228,9 +227,12 @@ void failed_allocations(const Trace& trace, const Process& process, std::vector<
   const Event event = process.events[last];
   const EventExtra& extra = process.extra(event);
   const std::string place = memory_place(process.stacks, extra.stack).text;
+  const std::string_view api = trace.text(trace.shape(event).name);
+  const Refused refused{event.begin, extra.bytes, names_host_memory(api), false};
   add_finding<FindingKind::failed_allocations>(
-      out, static_cast<double>(count), who(process), trace.text(trace.shape(event).name),
-      format_bytes(extra.bytes), place.empty() ? "" : ", " + place, count);
+      out, static_cast<double>(count), who(process), api, format_bytes(extra.bytes),
+      place.empty() ? "" : ", " + place, count,
+      got_later(trace, process, refused) ? "; it asked again and got as much" : "");
 }
 
 void near_out_of_memory(const Process& process, std::vector<Finding>& out) {

@@ -203,6 +203,33 @@ def test_out_of_memory_in_an_early_window_that_is_dropped(tmp_path):
     assert_failure(harness.records(dump), calls)
 
 
+def memory_findings(path):
+    report = json.loads(harness.checked("report", path, "--format", "json").out)
+    return [(f["kind"], f["ends_program"]) for f in report["findings"] if "memory" in f["kind"] or "alloc" in f["kind"]]
+
+
+def test_a_program_that_goes_on_did_not_end_by_it(tmp_path):
+    """PyTorch frees its cache and asks again; a server drops the request."""
+    whole = {**FULL, **harness.WHOLE_RUN}
+    for then, kind, words in (("", "out_of_memory", "out of memory in step 3: 16.0 MiB more were asked for"),
+                              ("again", "survived_out_of_memory", "went on (it asked again and got as much): 16.0 MiB more"),
+                              ("on", "survived_out_of_memory", "went on (steps followed): 16.0 MiB more")):
+        folder = tmp_path / f"then{then}"
+        done, [dump], _ = run(folder, "full", then, **whole)
+        assert done.code == 0, done.err
+        assert memory_findings(dump) == [(kind, kind == "out_of_memory")]
+        text = harness.checked("report", dump).out
+        assert words in " ".join(text.split()) and ("What ends the program" in text) is (then == ""), text
+
+
+def test_a_refused_call_alone_ends_nothing(tmp_path):
+    done, [dump], _ = run(tmp_path, "full", "again", **{**FULL, **harness.WHOLE_RUN, "GPUPROF_MEMORY": 0})
+    assert done.code == 0, done.err
+    assert memory_findings(dump) == [("failed_allocations", False)]
+    text = harness.checked("report", dump).out
+    assert "1 times in the window; it asked again and got as much." in " ".join(text.split()), text
+
+
 def test_killed_in_the_early_window(tmp_path):
     done, left, calls = run(tmp_path, "full", "abort", **FULL)
     # The drain thread opens the dump when it comes to it.

@@ -3,7 +3,8 @@
 
 usage: memory.py threads [kill]   four threads allocate and free at random
        memory.py weights [kill]   some memory for good in step 0, more in each step
-       memory.py full [abort|on]  allocates until there is no more, in step 3; on: steps follow
+       memory.py full [abort|on|again]  allocates until there is no more, in step 3; on: steps follow;
+                                        again: frees that, and gets as much as was refused
 """
 import ctypes
 import glob
@@ -79,6 +80,8 @@ def main(what, then=""):
         kept = fill()
         for memory in kept[:-1]:
             free(memory)
+        if then == "again":
+            assert allocate(16 * MIB)
     if then == "kill":
         for _ in range(2000 if what == "weights" else 0):  # until the dump of its window is there
             if glob.glob(os.environ["GPUPROF_OUTPUT"] + "/*/*.gpuprof"):

@@ -190,6 +190,12 @@ TEST(Findings, AllocationsThatFailForWantOfMemory) {
             "GPUPROF_MEMORY=1 lists what holds memory then, GPUPROF_STACKS=alloc its lines of "
             "code\n");
   EXPECT_EQ(found(RunMaker(4).dump(), "failed_allocations"), "");
+  RunMaker again(4);
+  again.refuse(1, uint64_t{2} << 30, 2);
+  again.give(1, 0x1000000, uint64_t{2} << 30);  // the cache was freed
+  EXPECT_NE(found(again.dump(), "failed_allocations").find("; it asked again and got as much."),
+            std::string::npos);
+  EXPECT_FALSE(analysis::ends_program(analysis::FindingKind::failed_allocations));
 }
 
 TEST(Findings, NoOwnerOfMostIsNamedWhereThereIsNone) {
