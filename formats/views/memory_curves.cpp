@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace gpuprof {
@@ -108,12 +109,23 @@ std::vector<TensorCurve> tensor_curves(const Trace& trace, const Process& proces
   return out;
 }
 
+// Correlation ids of the calls that CUPTI has a record of.
+std::unordered_set<uint32_t> recorded_calls(const Trace& trace, const Process& process) {
+  std::unordered_set<uint32_t> out;
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    if (trace.shapes[process.events.shape_of(i)].kind != Kind::gpu_memory) continue;
+    if (const uint32_t id = process.events.correlation_of(i)) out.insert(id);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool names_host_memory(std::string_view api) { return api.find("Host") != std::string_view::npos; }
 
 MemoryChanges memory_changes(const Trace& trace, const Process& process) {
-  MemoryChanges calls, records;
+  const std::unordered_set<uint32_t> recorded = recorded_calls(trace, process);
+  MemoryChanges out;
   for (uint32_t i = 0; i < process.events.size(); ++i) {
     const Shape& shape = trace.shapes[process.events.shape_of(i)];
     const bool call = shape.kind == Kind::alloc || shape.kind == Kind::dealloc;
@@ -122,20 +134,19 @@ MemoryChanges memory_changes(const Trace& trace, const Process& process) {
     const EventExtra& extra = process.extra(event);
     const auto index = static_cast<EventIndex>(i);
     if (shape.kind == Kind::gpu_memory) {
-      auto& list = shape.memory_kind == kPinned ? records.host : records.device;
+      auto& list = shape.memory_kind == kPinned ? out.host : out.device;
       list.push_back(
           {event.begin, extra.address, extra.bytes, shape.cupti_type == kReleased, index});
     } else {
-      if (shape.result != 0 || extra.address == 0) continue;
+      if (shape.result != 0 || extra.address == 0 || recorded.contains(event.correlation)) continue;
       const bool host = names_host_memory(trace.text(shape.name));
       const bool release = shape.kind == Kind::dealloc;
-      (host ? calls.host : calls.device)
+      (host ? out.host : out.device)
           .push_back(
               {release ? event.begin : event.end, extra.address, extra.bytes, release, index});
     }
   }
-  const bool recorded = !records.device.empty() || !records.host.empty();
-  return recorded ? std::move(records) : std::move(calls);
+  return out;
 }
 
 MemoryCurves memory_curves(const Trace& trace, const Process& process) {

@@ -27,7 +27,8 @@ struct MemoryChange {
   EventIndex event;
 };
 
-// From CUPTI's records where there are any, else from the calls. In no order.
+// Of each call CUPTI's record, if there is one, else the call: cuMemMap and cuMemUnmap, as of
+// PyTorch's expandable segments, have none. In no order.
 struct MemoryChanges {
   std::vector<MemoryChange> device, host;  // host: pinned
 };

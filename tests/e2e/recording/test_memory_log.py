@@ -284,3 +284,31 @@ def test_one_unmap_of_several_mappings(tmp_path):
     assert done.code == -9, done.err
     ring, = harness.dumps(tmp_path)
     assert live_in(harness.records(ring), "left") == {int(done.out): 2 * MIB}
+
+
+# PyTorch's expandable segments beside ordinary memory: each step maps 2 MiB more, and takes 1 MiB for itself.
+SEGMENTS = """
+import ctypes
+cuda, cudart = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcudart.so.13")
+address, handle, memory, none = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_void_p(), ctypes.c_size_t(0)
+assert cudart.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(1 << 20)) == 0
+assert cuda.cuMemAddressReserve(ctypes.byref(address), ctypes.c_size_t(16 << 20), none, none, none) == 0
+for step in range(8):
+    size = ctypes.c_size_t(2 << 20)
+    assert cuda.cuMemCreate(ctypes.byref(handle), size, ctypes.create_string_buffer(64), none) == 0
+    assert cuda.cuMemMap(ctypes.c_uint64(address.value + (step << 21)), size, none, handle, none) == 0
+    assert cudart.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(1 << 20)) == 0
+    assert cudart.cudaFree(memory) == 0
+    assert cudart.cudaDeviceSynchronize() == 0
+"""
+
+
+def test_mapped_memory_beside_ordinary_memory(tmp_path):
+    done = harness.run([sys.executable, "-c", SEGMENTS], harness.preloaded(GPUPROF_OUTPUT=tmp_path, **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(tmp_path)
+    assert len(harness.of_kind(harness.records(dump), "gpu_memory")) == 17  # CUPTI's, of ordinary memory alone
+    report = json.loads(harness.checked("report", dump, "--format", "json").out)
+    assert (report["memory"]["peak_bytes"], report["memory"]["end_bytes"]) == (18 * MIB, 17 * MIB)
+    [growth] = [f for f in report["findings"] if f["kind"] == "memory_growth"]
+    assert growth["value"] == 2 * MIB, growth

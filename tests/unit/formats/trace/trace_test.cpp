@@ -300,6 +300,33 @@ TEST_F(TraceJoin, MemoryCurveFollowsAllocationsOfTheWindow) {
   EXPECT_EQ(curves.host[0].total, 7);
 }
 
+// cuMemMap has none; PyTorch's expandable segments are of it.
+TEST_F(TraceJoin, MemoryCurveHasTheCallsThatCuptiHasNoRecordOf) {
+  const auto call = [this](Kind kind, uint64_t us, std::string_view api, uint64_t address,
+                           uint64_t bytes, uint32_t correlation) {
+    Record& r = add(kind, us, us + 2, api, correlation);
+    r.memory.address = address, r.memory.bytes = bytes;
+  };
+  const auto record = [this](uint64_t us, bool release, uint32_t correlation) {
+    Record& r = add(Kind::gpu_memory, us, us, {}, correlation);
+    r.gpu_memory.address = 0x1000, r.gpu_memory.bytes = 100, r.gpu_memory.memory_kind = 3;
+    r.gpu_memory.operation = release ? 2 : 1;
+  };
+  call(Kind::alloc, 10, "cuMemMap", 0x8000, 1000, 1);
+  call(Kind::alloc, 20, "cudaMalloc", 0x1000, 100, 2);
+  record(21, false, 2);
+  call(Kind::alloc, 30, "cuMemMap", 0x9000, 1000, 3);
+  call(Kind::dealloc, 40, "cudaFree", 0x1000, 0, 4);
+  record(41, true, 4);
+  call(Kind::dealloc, 50, "cuMemUnmap", 0x8000, 1000, 5);
+  build();
+  std::vector<int64_t> totals;
+  for (const MemoryPoint& point : memory_curves(trace_, process()).device) {
+    totals.push_back(point.total);
+  }
+  EXPECT_EQ(totals, (std::vector<int64_t>{1000, 1100, 2100, 2000, 1000}));
+}
+
 std::vector<Slice> slices_of(std::initializer_list<std::pair<int64_t, int64_t>> ranges) {
   std::vector<Slice> out;
   for (const auto& [begin, end] : ranges) out.push_back({EventIndex::none, begin, end});
