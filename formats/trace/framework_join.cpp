@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "formats/trace/backward_join.h"
+
 namespace gpuprof {
 namespace {
 
@@ -132,37 +134,11 @@ class Framework {
     }
   }
 
-  // An autograd node has the sequence number of the operator that made it: of the forward operators
-  // with that number the innermost, which began last, before the node did.
   void join_backward() {
-    struct Numbered {
-      int64_t begin;
-      uint64_t sequence;
-      uint32_t event;
-      bool backward;
-    };
-    std::vector<Numbered> all;
-    for (uint32_t i = 0; i < process_.events.size(); ++i) {
-      const Shape& s = shape(i);
-      const Event event = process_.events[i];
-      const uint64_t sequence = s.kind == Kind::op ? process_.extra(event).address : 0;
-      if (sequence) all.push_back({event.begin, sequence, i, s.value != 0});
-    }
-    std::sort(all.begin(), all.end(), [](const Numbered& a, const Numbered& b) {
-      return a.begin != b.begin ? a.begin < b.begin : a.event < b.event;
-    });
-    std::unordered_map<uint64_t, uint32_t> forward;
-    for (const Numbered& each : all) {
-      if (!each.backward) {
-        forward[each.sequence] = each.event;
-        continue;
-      }
-      const auto found = forward.find(each.sequence);
-      if (found == forward.end()) continue;
-      const Event cause = process_.events[found->second];
-      own_extra(each.event).address2 = process_.lane(cause).thread_id;
-      process_.forward_backward.push_back(
-          {static_cast<EventIndex>(found->second), static_cast<EventIndex>(each.event), 0});
+    for (const auto& [forward, backward] : backward_pairs(trace_, process_)) {
+      const Event cause = process_.event(forward);
+      own_extra(number(backward)).address2 = process_.lane(cause).thread_id;
+      process_.forward_backward.push_back({forward, backward, 0});
     }
     std::stable_sort(process_.forward_backward.begin(), process_.forward_backward.end(),
                      [](const ForwardBackward& a, const ForwardBackward& b) {
