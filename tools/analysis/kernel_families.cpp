@@ -16,7 +16,13 @@ struct Mark {
 
 // The first that a name contains decides: what is more particular comes first.
 constexpr Mark kFamilies[] = {
+    {"reshape_and_cache", "layout and copies"},  // vLLM's, into the pages of keys and values
+    {"bitonicSort", "sort and scan"},
+    {"RadixSort", "sort and scan"},
     {"flash_", "attention"},
+    {"FlashAttn", "attention"},
+    {"PrefillWith", "attention"},  // FlashInfer's
+    {"DecodeWith", "attention"},
     {"fmha", "attention"},
     {"attention", "attention"},
     {"scudnn", "convolution"},
@@ -27,6 +33,7 @@ constexpr Mark kFamilies[] = {
     {"fprop", "convolution"},
     {"conv", "convolution"},
     {"batch_norm", "normalization"},
+    {"batchnorm", "normalization"},
     {"bn_fw", "normalization"},
     {"bn_bw", "normalization"},
     {"layer_norm", "normalization"},
@@ -36,12 +43,15 @@ constexpr Mark kFamilies[] = {
     {"rms_norm", "normalization"},
     {"softmax", "softmax and loss"},
     {"SoftMax", "softmax and loss"},
+    {"Softmax", "softmax and loss"},
     {"nll_loss", "softmax and loss"},
     {"multi_tensor", "optimizer"},
     {"adam", "optimizer"},
     {"Adam", "optimizer"},
     {"gemm", "matrix product"},
     {"gemv", "matrix product"},
+    {"matmul", "matrix product"},
+    {"fused_moe", "matrix product"},
     {"cutlass", "matrix product"},
     {"nvjet", "matrix product"},
     {"splitK", "matrix product"},
@@ -56,8 +66,6 @@ constexpr Mark kFamilies[] = {
     {"distribution", "dropout and random"},
     {"reduce", "reduction"},
     {"Reduce", "reduction"},
-    {"triton_red", "reduction"},
-    {"triton_per", "reduction"},
     {"sort", "sort and scan"},
     {"scan", "sort and scan"},
     {"nchwToNhwc", "layout and copies"},
@@ -66,7 +74,6 @@ constexpr Mark kFamilies[] = {
     {"CatArray", "layout and copies"},
     {"copy", "layout and copies"},
     {"elementwise", "elementwise"},
-    {"triton_poi", "elementwise"},
     {"fill", "elementwise"},
 };
 
@@ -82,6 +89,42 @@ bool has_mark(std::string_view name, std::string_view mark) {
     if (mark != "conv" || !name.substr(at).starts_with("convert")) return true;
   }
   return false;
+}
+
+// By the marks alone; empty: none is there.
+std::string_view marked_family(std::string_view name) {
+  for (const Mark& mark : kFamilies) {
+    if (has_mark(name, mark.text)) return mark.family;
+  }
+  return {};
+}
+
+// Whether one of the words between underscores is a product: "mm", "addmm", "scaled_mm".
+bool has_product(std::string_view name) {
+  for (const std::string_view word : {"mm", "addmm", "bmm", "baddbmm"}) {
+    for (size_t at = name.find(word); at != name.npos; at = name.find(word, at + 1)) {
+      const size_t end = at + word.size();
+      if (at > 0 && name[at - 1] == '_' && (end == name.size() || name[end] == '_')) return true;
+    }
+  }
+  return false;
+}
+
+// Of TorchInductor, whose names begin with how a kernel is made (torch/_inductor/codegen/triton.py:
+// pointwise, reduction, persistent reduction, template), and go on with the operators that are
+// fused in it. These say nothing of a pointwise kernel's family, and of a template's the product
+// decides. Empty: another's.
+std::string_view inductor_family(std::string_view name) {
+  if (name.starts_with("triton_poi_")) return "elementwise";
+  const bool made_of_template = name.starts_with("triton_tem_");
+  const bool reduces = name.starts_with("triton_red_") || name.starts_with("triton_per_");
+  if (!made_of_template && !reduces) return {};
+  const std::string_view family = marked_family(name);
+  if (reduces) {
+    return family == "normalization" || family == "softmax and loss" ? family : "reduction";
+  }
+  if (family == "attention" || family == "convolution") return family;
+  return has_product(name) ? "matrix product" : family;
 }
 
 // XLA's loops over all elements, of one operation or of several.
@@ -146,9 +189,9 @@ bool multiplies_without_tensor_cores(std::string_view name) {
 
 std::string_view kernel_family(std::string_view name) {
   if (names_communication(name)) return "communication";
-  for (const Mark& mark : kFamilies) {
-    if (has_mark(name, mark.text)) return mark.family;
-  }
+  std::string_view family = inductor_family(name);
+  if (family.empty()) family = marked_family(name);
+  if (!family.empty()) return family;
   return is_loop_of_xla(name) ? "elementwise" : "other";
 }
 

@@ -13,7 +13,6 @@
 
 #include "formats/kineto_reader/reader.h"
 #include "tools/analysis/code_place.h"
-#include "tools/analysis/kernel_families.h"
 #include "tools/analysis/report.h"
 #include "tools/report/operator_text.h"
 
@@ -498,49 +497,6 @@ TEST(CodePlace, OfNativeStacks) {
   EXPECT_EQ(place({0x10010, 0x30010, python}).text, "train.py:3 main");
   EXPECT_EQ(place({0x10010, 0x40010}).text, "python_train+0x10");
   EXPECT_EQ(place({0x99}).text, "");
-}
-
-TEST(KernelNames, Families) {
-  EXPECT_EQ(kernel_family("ncclDevKernel_AllReduce_Sum_f32_RING_LL"), "communication");
-  EXPECT_EQ(kernel_family("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_tn"), "matrix product");
-  EXPECT_EQ(kernel_family("volta_scudnn_128x64_relu_interior_nn_v1"), "convolution");
-  EXPECT_EQ(kernel_family("void pytorch_flash::flash_fwd_kernel<...>"), "attention");
-  EXPECT_EQ(kernel_family("_Z3fooPf"), "other");
-  EXPECT_EQ(kernel_family("main_loop_kernel"), "other");
-  EXPECT_EQ(kernel_family("convert_then_conv2d"), "convolution");
-  // XLA's.
-  EXPECT_EQ(kernel_family("loop_convert_fusion"), "elementwise");
-  EXPECT_EQ(kernel_family("loop_add_fusion_884"), "elementwise");
-  EXPECT_EQ(kernel_family("wrapped_convert"), "elementwise");
-  EXPECT_EQ(kernel_family("input_convert_reduce_fusion"), "reduction");
-  EXPECT_EQ(kernel_family("loop_transpose_fusion"), "layout and copies");
-  EXPECT_EQ(kernel_family("gemm_fusion_dot_3"), "matrix product");
-  for (const char* name :
-       {"loop_add_fusion_884", "wrapped_add_1688", "input_reduce_fusion_16816"}) {
-    EXPECT_FALSE(uses_tensor_cores(name)) << name;
-  }
-  // Of an H200, CUDA 13.0.
-  for (const char* name :
-       {"ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_tn",
-        "nvjet_sm90_tst_192x128_64x5_1x2_h_bz_coopB_NNT",
-        "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_"
-        "warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn",
-        "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_kernel",
-        "cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16_knob_3_64x64x64_4x1x1_cga1x1x1",
-        "volta_h884gemm_64x64_ldg8_nn",
-        "turing_fp16_s1688cudnn_fp16_128x128_ldg8_relu_f2f_exp_nhwc",
-        "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4>"}) {
-    EXPECT_TRUE(uses_tensor_cores(name)) << name;
-    EXPECT_FALSE(multiplies_without_tensor_cores(name)) << name;
-  }
-  for (const char* name :
-       {"void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>",
-        "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_aligna4_"
-        "alignc4_execute_kernel__5x_cublas"}) {
-    EXPECT_FALSE(uses_tensor_cores(name)) << name;
-    EXPECT_TRUE(multiplies_without_tensor_cores(name)) << name;
-  }
-  EXPECT_FALSE(multiplies_without_tensor_cores("gemm_fusion_dot_3")) << "not known";
 }
 
 }  // namespace
