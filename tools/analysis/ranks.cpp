@@ -209,7 +209,7 @@ class JointWaits {
 
   void add(const Gathered& gathered) {
     const JointCollective& collective = gathered.collective;
-    if (collective.by_copies) return;
+    if (collective.by_copies || !is_of_joint_steps(gathered)) return;
     ++out_.timed;
     std::map<uint32_t, bool> last;  // by rank: whether one of its GPUs came last
     for (size_t i = 0; i < collective.parts.size(); ++i) {
@@ -244,7 +244,6 @@ class JointWaits {
       const StepRange joint = out_.joint_steps[rank];
       speed.waited_median_us = median_of(waited, joint);
       speed.exposed_median_us = median_of(exposed, joint);
-      // In other steps it is not known who waited.
       const double count = static_cast<double>(std::max<size_t>(1, joint.size()));
       speed.waited_us /= count, speed.exposed_us /= count;
       if (out_.timed > 0) of_ranks[rank].waited = std::move(waited);
@@ -255,6 +254,18 @@ class JointWaits {
   struct Sum {
     double waited_us = 0, exposed_us = 0;
   };
+
+  // In other steps some ranks are not recorded, and it is not known who waited for whom.
+  bool is_of_joint_steps(const Gathered& gathered) const {
+    for (size_t i = 0; i < gathered.steps.size(); ++i) {
+      const uint32_t rank = gathered.collective.parts[i].rank;
+      const StepRange joint = out_.joint_steps[rank];
+      const std::vector<Step>& steps = timelines_[rank].steps;
+      if (joint.size() == 0 || gathered.steps[i] < steps[joint.first].step) return false;
+      if (gathered.steps[i] > steps[joint.end - 1].step) return false;
+    }
+    return true;
+  }
 
   static double median_of(const std::vector<double>& of_steps, StepRange range) {
     const auto begin = of_steps.begin();
@@ -327,7 +338,6 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
       joint[common(place)].add(timelines[rank], rank, place.step, work);
     }
   }
-  JointWaits waits(timelines, out);
   std::vector<StepsOfParts> found;
   for (auto& [place, gathered] : joint) {
     out.works += gathered.works;
@@ -335,11 +345,14 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     out.matched += gathered.works;
     gathered.finish(timelines);
     gathered.index = static_cast<uint32_t>(out.collectives.size());
-    waits.add(gathered);
     out.collectives.push_back(gathered.collective);
     found.push_back({gathered.collective.parts, gathered.steps});
   }
   find_joint_steps(timelines, found, out);
+  JointWaits waits(timelines, out);
+  for (const auto& [place, gathered] : joint) {
+    if (gathered.index != kNone) waits.add(gathered);
+  }
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : placed[rank]) {
       const uint32_t index = joint.find(common(place))->second.index;

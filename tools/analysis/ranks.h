@@ -39,15 +39,16 @@ struct RankSpeed {
   double compute = 1, data_loading = 1, host = 1;
   // A step; the host's without what its thread waited for a processor.
   double compute_us = 0, data_loading_us = 0, host_us = 0;
-  // A step, the mean: in joint collectives, for the last to come. Of several GPUs in the process
-  // the mean: sum over those in such collectives, over their number.
+  // A joint step, the mean: in joint collectives, for the last to come. Of several GPUs in the
+  // process the mean: sum over those in such collectives, over their number.
   double waited_us = 0;
   double waited_median_us = 0;  // the same of the median step
   // Of that the time in which no GPU of the process computes: it makes steps longer. GPUs that wait
   // on several streams wait once.
   double exposed_us = 0, exposed_median_us = 0;
   double last_pct = 0;  // of the joint collectives: it, or one of its GPUs, came last
-  // The joint ones that it is in, less those that copy engines do; 0: how it compares is not known.
+  // The joint ones of the joint steps that it is in, less those that copy engines do; 0: how it
+  // compares is not known.
   size_t collectives = 0;
 };
 
@@ -71,7 +72,7 @@ struct RankComparison {
   // are recorded: each is looked at alone, and not `comparable`.
   bool apart = false;
   bool named = false;  // by NCCL's calls, which the dumps of all ranks name
-  size_t timed = 0;    // of `collectives`: those of which is known who waited
+  size_t timed = 0;    // of `collectives` in joint steps: those of which is known who waited
   // Pieces of work that collectives did in the steps, and those found on another rank, too.
   size_t works = 0, matched = 0;
 };

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report claims of who waits for whom, of traces of which each time is given."""
+import pytest
+from support.kineto_times import STEP, Times, begin_of
+from test_real_traces import report
+from test_report_claims import finding, share
+
+
+def a_step(times, begin, own, last, communicates=500, after=2900):
+    """A rank's kernels take `own` us, those of the rank that comes last `last`; then all communicate. Its length in us."""
+    times.kernels(20, begin + 10, begin + 50, own / 20)
+    times.collective(begin + 220, begin + 55 + own, last - own + communicates)
+    times.kernel("adam", begin + 240, begin + last + communicates + 60, after)
+    times.wait(begin + 260, begin + last + communicates + after + 80)
+    return last + communicates + after + 100
+
+
+def by_rank(found):
+    return {row["rank"]: row for row in found["stragglers"]}
+
+
+def test_waits_are_of_the_steps_that_all_ranks_have(tmp_path):
+    """Rank 1 is late by 4 ms of 20 in each step; rank 2 was attached for the last three of 30."""
+    paths = []
+    for rank, steps in enumerate((range(30), range(30), range(27, 30))):
+        times = Times(rank, 3)
+        for step in steps:
+            times.step(step, begin_of(step))
+            length = a_step(times, begin_of(step), 16_000 if rank == 1 else 12_000, 16_000, 1000, 2400)
+            assert length < STEP
+        paths.append(times.write(tmp_path / f"rank{rank}.json"))
+    found = report(*paths)
+    rows = by_rank(found)
+    assert [rows[rank]["waited_us"] for rank in range(3)] == pytest.approx([4000, 0, 4000], abs=10)
+    assert [rows[rank]["last_pct"] for rank in range(3)] == [0, 100, 0]
+    assert share(found, "communication") == pytest.approx(5, abs=0.1)
