@@ -377,6 +377,16 @@ double Judge::least_host_work_pct(const Report& report) {
   return std::max(kWorthNamingPct, kHostWorkWorthNamingPct * with_processor);
 }
 
+// Its factors hold for the median step. Of a pause they would take far too much; and a pause of
+// another rank makes little of what they take, where others mostly wait for one. But of a rank that
+// is slow in some steps only the median has more than the mean.
+double Judge::straggler_saves_pct(double mean_pct, bool one_is_last) const {
+  const double base = median_ns_[0];
+  const double steadily = percent_less(base, median_ns_[static_cast<size_t>(Fix::straggler)]);
+  const double of_which = one_is_last ? std::min(base, step_ns_[0]) : step_ns_[0];
+  return of_which > 0 ? std::min(steadily, mean_pct * step_ns_[0] / of_which) : 0;
+}
+
 void Judge::add_causes(double waited_pct, Report& report) const {
   const double base = step_ns_[0];
   const double steadily_pct =
@@ -394,14 +404,11 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     if (row.cause == Cause::communication) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - waited_pct);
     } else if (row.cause == Cause::straggler) {
-      // By the median step: a pause of another rank is none of its.
-      verdict.share_pct = std::min(verdict.share_pct, steadily_pct);
-      const double steadily =
-          percent_less(median_ns_[0], median_ns_[static_cast<size_t>(Fix::straggler)]);
-      // Its factors hold for the median step. Of a pause they would take far too much.
+      // By the median step: a pause of another rank is none of its. And no more than all steps
+      // have.
+      verdict.share_pct = std::min(exposed_pct(report, waited_pct), steadily_pct);
       if (median_ns_[0] > 0) {
-        verdict.saves_pct =
-            one_is_mostly_last(report) ? steadily : std::min(verdict.saves_pct, steadily);
+        verdict.saves_pct = straggler_saves_pct(verdict.saves_pct, one_is_mostly_last(report));
       }
     } else if (row.cause == Cause::host_work) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);

@@ -38,6 +38,7 @@ class Judge {
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
   double most_saved_pct(Cause cause) const;
+  double straggler_saves_pct(double mean_pct, bool one_is_last) const;
   static double least_host_work_pct(const Report& report);
   void add_causes(double waited_pct, Report& report) const;
   void leave_out_pauses(Report& report) const;

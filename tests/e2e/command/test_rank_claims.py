@@ -3,7 +3,7 @@
 import pytest
 from support.kineto_times import STEP, Times, begin_of
 from test_real_traces import report
-from test_report_claims import finding, share
+from test_report_claims import finding, saving, share
 
 
 def a_step(times, begin, own, last, communicates=500, after=2900):
@@ -34,3 +34,27 @@ def test_waits_are_of_the_steps_that_all_ranks_have(tmp_path):
     assert [rows[rank]["waited_us"] for rank in range(3)] == pytest.approx([4000, 0, 4000], abs=10)
     assert [rows[rank]["last_pct"] for rank in range(3)] == [0, 100, 0]
     assert share(found, "communication") == pytest.approx(5, abs=0.1)
+
+
+def late_now_and_then(folder, late, ranks=4):
+    """late(rank, step): by how many us a rank's kernels take more than 8 ms. A step is as long as its slowest rank makes it."""
+    every = [Times(rank, ranks) for rank in range(ranks)]
+    begin, lengths = 1000, []
+    for step in range(20):
+        last = 8000 + max(late(rank, step) for rank in range(ranks))
+        for rank, times in enumerate(every):
+            length = a_step(times, begin, 8000 + late(rank, step), last)
+            times.step(step, begin, length)
+        begin += length
+        lengths.append(length)
+    paths = [times.write(folder / f"rank{rank}.json") for rank, times in enumerate(every)]
+    return report(*paths), sum(lengths) / len(lengths)
+
+
+def test_a_straggler_of_some_steps_costs_no_more_than_there_is(tmp_path):
+    """The last of four ranks is late by 8 ms in 12 of 20 steps: the mean is 16.3 ms, and 11.51 without."""
+    found, mean = late_now_and_then(tmp_path, lambda rank, step: (8000 if step % 5 < 3 else 10) * (rank == 3))
+    assert saving(found, "straggler") == pytest.approx(100 * (mean - 11_510) / mean, abs=2)
+    exposed = found["breakdown_pct"]["communication"]
+    assert share(found, "straggler") == pytest.approx(exposed - 100 * 500 / mean, abs=0.2)
+    assert share(found, "straggler") + share(found, "communication") <= exposed + 0.1
