@@ -212,6 +212,7 @@ class JointWaits {
     if (collective.by_copies || !is_of_joint_steps(gathered)) return;
     ++out_.timed;
     std::map<uint32_t, bool> last;  // by rank: whether one of its GPUs came last
+    const uint32_t awaited = last_of(collective);
     for (size_t i = 0; i < collective.parts.size(); ++i) {
       const CollectivePart& part = collective.parts[i];
       const EventTable& events = timelines_[part.rank].events();
@@ -220,7 +221,7 @@ class JointWaits {
       devices_[part.rank].insert(gathered.devices[i]);
       if (all.length() == collective.shortest_ns) continue;
       waits_[part.rank][gathered.steps[i]][gathered.devices[i]].push_back(
-          {all.begin, all.end - collective.shortest_ns});
+          {{all.begin, all.end - collective.shortest_ns}, awaited});
     }
     for (const auto& [rank, came_last] : last) {
       ++out_.speeds[rank].collectives;
@@ -232,20 +233,20 @@ class JointWaits {
     for (size_t rank = 0; rank < timelines_.size(); ++rank) {
       std::vector<double> waited, exposed;
       std::map<uint64_t, Sum> sums = sums_of(rank);
+      const StepRange joint = out_.joint_steps[rank];
+      const double count = static_cast<double>(std::max<size_t>(1, joint.size()));
       for (const auto& [step, sum] : sums) {
-        out_.speeds[rank].waited_us += sum.waited_us;
-        out_.speeds[rank].exposed_us += sum.exposed_us;
+        out_.speeds[rank].waited_us += sum.waited_us / count;
+        out_.speeds[rank].exposed_us += sum.exposed_us / count;
+        for (const auto& [last, us] : sum.of_last) out_.speeds[last].awaited_us += us / count;
       }
       for (const Step& step : timelines_[rank].steps) {
         waited.push_back(sums[step.step].waited_us);
         exposed.push_back(sums[step.step].exposed_us);
       }
       RankSpeed& speed = out_.speeds[rank];
-      const StepRange joint = out_.joint_steps[rank];
       speed.waited_median_us = median_of(waited, joint);
       speed.exposed_median_us = median_of(exposed, joint);
-      const double count = static_cast<double>(std::max<size_t>(1, joint.size()));
-      speed.waited_us /= count, speed.exposed_us /= count;
       if (out_.timed > 0) of_ranks[rank].waited = std::move(waited);
     }
   }
@@ -253,7 +254,22 @@ class JointWaits {
  private:
   struct Sum {
     double waited_us = 0, exposed_us = 0;
+    std::map<uint32_t, double> of_last;  // by rank that came last: exposed
   };
+  struct Wait {
+    Interval time;
+    uint32_t last;  // the rank that it was for
+  };
+
+  // Clocks may differ: the one that was in it for the shortest time.
+  uint32_t last_of(const JointCollective& collective) const {
+    const auto found = std::find_if(
+        collective.parts.begin(), collective.parts.end(), [&](const CollectivePart& part) {
+          const EventTable& events = timelines_[part.rank].events();
+          return events.end_of(part.last) - events.begin_of(part.event) == collective.shortest_ns;
+        });
+    return found->rank;
+  }
 
   // In other steps some ranks are not recorded, and it is not known who waited for whom.
   bool is_of_joint_steps(const Gathered& gathered) const {
@@ -283,10 +299,16 @@ class JointWaits {
     for (auto& [step, of_devices] : waits_[rank]) {
       for (auto& [device, waits] : of_devices) {
         int64_t waited = 0, exposed = 0;
-        for (const Interval& wait : waits) waited += wait.length();
-        for (const Interval& wait : cover(std::move(waits))) {
-          exposed += wait.length() - computing.inside(wait.begin, wait.end);
+        Intervals times;
+        const auto not_computing = [&](const Interval& time) {
+          return time.length() - computing.inside(time.begin, time.end);
+        };
+        for (const Wait& wait : waits) {
+          waited += wait.time.length();
+          out[step].of_last[wait.last] += static_cast<double>(not_computing(wait.time)) / unit;
+          times.push_back(wait.time);
         }
+        for (const Interval& time : cover(std::move(times))) exposed += not_computing(time);
         out[step].waited_us += static_cast<double>(waited) / unit;
         out[step].exposed_us += static_cast<double>(exposed) / unit;
       }
@@ -305,7 +327,7 @@ class JointWaits {
   std::span<const Timeline> timelines_;
   RankComparison& out_;
   // By rank, step and device.
-  std::vector<std::map<uint64_t, std::map<uint32_t, Intervals>>> waits_;
+  std::vector<std::map<uint64_t, std::map<uint32_t, std::vector<Wait>>>> waits_;
   std::vector<std::set<uint32_t>> devices_;  // by rank
 };
 

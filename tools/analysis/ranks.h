@@ -46,6 +46,9 @@ struct RankSpeed {
   // Of that the time in which no GPU of the process computes: it makes steps longer. GPUs that wait
   // on several streams wait once.
   double exposed_us = 0, exposed_median_us = 0;
+  // A joint step, the mean: what the other ranks' exposed_us have of waits that it ended, as the
+  // last.
+  double awaited_us = 0;
   double last_pct = 0;  // of the joint collectives: it, or one of its GPUs, came last
   // The joint ones of the joint steps that it is in, less those that copy engines do; 0: how it
   // compares is not known.

@@ -58,3 +58,22 @@ def test_a_straggler_of_some_steps_costs_no_more_than_there_is(tmp_path):
     exposed = found["breakdown_pct"]["communication"]
     assert share(found, "straggler") == pytest.approx(exposed - 100 * 500 / mean, abs=0.2)
     assert share(found, "straggler") + share(found, "communication") <= exposed + 0.1
+
+
+@pytest.mark.parametrize("always", [5, 10, 300])
+def test_waits_for_a_rank_that_is_slow_in_few_steps_are_named(tmp_path, always):
+    """The last of four ranks is late by 8 ms in 8 of 20 steps. In the others a little, and so always the last."""
+    found, mean = late_now_and_then(tmp_path, lambda rank, step: (8000 if step % 5 in (1, 3) else always) * (rank == 3))
+    text = finding(found, "rank_jitter")
+    assert f"for {100 * (3200 + 0.6 * always) * 3 / 4 / mean:.0f} % of step time" in text and "wait for rank 3" in text, text
+
+
+def test_waits_are_for_the_rank_that_takes_the_time(tmp_path):
+    """Rank 1 is last in nine of ten steps, by 5 us; rank 3 in the tenth, by 16 ms."""
+    found, _ = late_now_and_then(tmp_path, lambda rank, step: 16_000 * (rank == 3) if step % 10 == 7 else 5 * (rank == 1))
+    assert by_rank(found)[1]["last_pct"] == 90 and "100 % of it they wait for rank 3" in finding(found, "rank_jitter")
+
+
+def test_a_straggler_has_all_waits(tmp_path):
+    found, _ = late_now_and_then(tmp_path, lambda rank, step: 3000 * (rank == 3))
+    assert found["verdict"][0]["cause"] == "straggler" and finding(found, "rank_jitter") is None

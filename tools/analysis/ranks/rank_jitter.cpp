@@ -32,17 +32,34 @@ const char* why_ranks_wait(const Report& report) {
 
 constexpr double kMostOfTimePct = 75;  // of the joint collectives
 
-// The one that is last most often, or that there is none.
-std::string who_is_last(const std::vector<RankSpeed>& speeds, const RankSpeed& most) {
+// For whom ranks wait longest, or that there is none such. By time: who is last by a little each
+// time costs nothing.
+std::string who_is_awaited(const std::vector<RankSpeed>& speeds) {
   constexpr double kMorePct = 5;  // than the next one; less is chance
+  double sum = 0;
+  const RankSpeed* most = &speeds.front();
   for (const RankSpeed& each : speeds) {
-    if (&each != &most && each.last_pct > most.last_pct - kMorePct) {
-      return "several are last about as often";
+    sum += each.awaited_us;
+    if (each.awaited_us > most->awaited_us) most = &each;
+  }
+  const auto percent = [&](const RankSpeed& each) {
+    return sum > 0 ? 100 * each.awaited_us / sum : 0;
+  };
+  for (const RankSpeed& each : speeds) {
+    if (&each != most && percent(each) > percent(*most) - kMorePct) {
+      return "they wait about as long for several";
     }
   }
-  return fmt::format("{} is last most often, {:.0f} % of the time",
-                     most.rank >= 0 ? fmt::format("rank {}", most.rank) : std::string("one"),
-                     most.last_pct);
+  return fmt::format("{:.0f} % of it they wait for {}", percent(*most),
+                     most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"));
+}
+
+// Of the waits: the part that the verdict has as a straggler's.
+double straggler_pct(const Report& report) {
+  for (const Verdict& verdict : report.verdict) {
+    if (verdict.cause == Cause::straggler) return verdict.share_pct;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -53,17 +70,14 @@ bool one_is_mostly_last(const Report& report) {
 }
 
 void add_rank_jitter(double waited_pct, Report& report) {
-  const bool straggler =
-      std::any_of(report.verdict.begin(), report.verdict.end(),
-                  [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
-  if (straggler || waited_pct < finding_row(FindingKind::rank_jitter).limit.value) return;
-  const auto most = std::max_element(
-      report.speeds.begin(), report.speeds.end(),
-      [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
-  // A middle stage takes part in most of a pipeline's messages, and so is last in most.
-  if (most->last_pct > kMostOfTimePct && !ranks_send_and_receive(report)) return;
-  add_finding<FindingKind::rank_jitter>(report.findings, waited_pct, waited_pct, report.unit(),
-                                        who_is_last(report.speeds, *most), why_ranks_wait(report));
+  const double straggler = straggler_pct(report);
+  const double limit = finding_row(FindingKind::rank_jitter).limit.value;
+  if (waited_pct - straggler < limit || report.speeds.empty()) return;
+  add_finding<FindingKind::rank_jitter>(
+      report.findings, waited_pct, waited_pct, report.unit(),
+      straggler > 0 ? fmt::format("the straggler explains {:.0f} %", straggler)
+                    : std::string("no rank is slow in most of them"),
+      who_is_awaited(report.speeds), why_ranks_wait(report));
 }
 
 }  // namespace gpuprof::analysis
