@@ -10,7 +10,8 @@ namespace gpuprof::analysis {
 // Whether the same rank comes last in most collectives.
 bool one_is_mostly_last(const Report& report);
 
-// Adds the finding, unless the verdict's straggler has that time. `waited_pct`: of step time, exposed.
+// Adds the finding, unless the verdict's straggler has that time. `waited_pct`: of step time,
+// exposed.
 void add_rank_jitter(double waited_pct, Report& report);
 
 }  // namespace gpuprof::analysis
