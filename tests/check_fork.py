@@ -112,6 +112,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         SAID: "begin_anew::said ignore_profiler::said has_room_to_follow::said may_open_bracket::said take_boundaries::said_leader"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},
     "collector/window/session.cpp": {SAID: "give_up_waiting::said"},
+    "collector/window/step_source.cpp": {SAID: "say_source_once::said"},
 }
 
 
