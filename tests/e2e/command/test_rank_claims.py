@@ -77,3 +77,20 @@ def test_waits_are_for_the_rank_that_takes_the_time(tmp_path):
 def test_a_straggler_has_all_waits(tmp_path):
     found, _ = late_now_and_then(tmp_path, lambda rank, step: 3000 * (rank == 3))
     assert found["verdict"][0]["cause"] == "straggler" and finding(found, "rank_jitter") is None
+
+
+@pytest.mark.parametrize("ahead", [0, -1000, -3000, -5000, 3_000_000])
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_straggler_is_one_whatever_its_clock_says(tmp_path, slow, ahead):
+    """One of two ranks is late by 4 ms of 20; the clock of rank 1's host is off."""
+    paths = []
+    for rank in range(2):
+        times = Times(rank, 2)
+        for step in range(10):
+            begin = 10_000_000 + begin_of(step) + ahead * rank
+            times.step(step, begin)
+            a_step(times, begin, 16_000 if rank == slow else 12_000, 16_000, 1000, 2400)
+        paths.append(times.write(tmp_path / f"rank{rank}.json"))
+    found = report(*paths)
+    assert found["verdict"][0]["cause"] == "straggler"
+    assert share(found, "straggler") == pytest.approx(10, abs=0.1) and saving(found, "straggler") == pytest.approx(20, abs=0.5)

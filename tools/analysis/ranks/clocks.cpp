@@ -31,19 +31,6 @@ std::vector<std::string> hosts_of(const Trace& trace) {
   return out;
 }
 
-// Ranks leave it together: a broadcast's root may go before the others have come.
-bool ends_together(std::string_view kernel) {
-  for (const std::string_view other :
-       {"Broadcast", "SendRecv", "Send", "Recv", "Gather_", "Scatter_"}) {
-    const bool all = other == "Gather_" || other == "Scatter_";
-    const size_t at = kernel.find(other);
-    if (at == std::string_view::npos) continue;
-    const std::string_view before = kernel.substr(0, at);
-    if (!all || !(before.ends_with("All") || before.ends_with("Reduce"))) return false;
-  }
-  return kernel.find("_Reduce_") == std::string_view::npos;
-}
-
 // The ends of each collective that several hosts are in: by host, the mean over its ranks.
 std::vector<JointEnds> joint_ends(const Trace& trace, const std::vector<std::string>& hosts) {
   std::map<uint32_t, std::vector<Timeline>> windows;
@@ -105,6 +92,18 @@ void note_in(Trace& trace, const std::vector<HostClock>& clocks) {
 }
 
 }  // namespace
+
+bool ends_together(std::string_view kernel) {
+  for (const std::string_view other :
+       {"Broadcast", "SendRecv", "Send", "Recv", "Gather_", "Scatter_"}) {
+    const bool all = other == "Gather_" || other == "Scatter_";
+    const size_t at = kernel.find(other);
+    if (at == std::string_view::npos) continue;
+    const std::string_view before = kernel.substr(0, at);
+    if (!all || !(before.ends_with("All") || before.ends_with("Reduce"))) return false;
+  }
+  return kernel.find("_Reduce_") == std::string_view::npos;
+}
 
 std::vector<HostClock> align_clocks(Trace& trace) {
   const std::vector<std::string> hosts = hosts_of(trace);

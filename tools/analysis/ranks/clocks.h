@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/trace/trace.h"
@@ -25,6 +26,10 @@ struct HostClock {
   size_t collectives = 0;  // by which it was aligned; 0: its wall clock stands, its error unknown
   bool first = false;
 };
+
+// By its kernel's name, whether ranks leave it together: a broadcast's root may go before the
+// others have come.
+bool ends_together(std::string_view kernel);
 
 // Aligns the clocks of all hosts but the first one's, in the trace; what was done is in each
 // Process::metadata, as "gpuprof_clocks". Nothing for one host, or if it has been done.

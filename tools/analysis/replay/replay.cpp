@@ -122,6 +122,7 @@ bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   ReplayPiece piece(step_ends_);
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
+  const ReplayClocks clocks = replay_clocks(timelines, comparison);
   // A rank whose window began earlier did its first step beside another step of the others.
   const bool with_first = !comparison.windows_differ &&
                           std::any_of(timelines.begin(), timelines.end(), first_stands_out);
@@ -135,8 +136,9 @@ bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
     const bool known = known_from == 0 && !timeline.steps.empty();
     const bool from_begin = (with_first && known) || timeline.whole_window;
     const int64_t begin = from_begin ? timeline.steps.front().begin : INT64_MIN;
-    window_begins_.push_back(from_begin ? begin - origin : INT64_MIN);
-    ranks.emplace_back(timeline, comparison, static_cast<uint32_t>(i), origin, begin, piece);
+    window_begins_.push_back(from_begin ? begin - origin - clocks.ahead[i] : INT64_MIN);
+    ranks.emplace_back(timeline, comparison, static_cast<uint32_t>(i), origin, begin, clocks,
+                       piece);
   }
   const auto advance = [&](size_t rank) {
     const bool more = !ranks[rank].at_end();

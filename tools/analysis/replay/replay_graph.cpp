@@ -44,11 +44,13 @@ void add_newest(std::vector<WorkEnd>& out, const WorkEnd& work) {
 }  // namespace
 
 RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, uint32_t rank,
-                       int64_t origin, int64_t begin, ReplayPiece& piece)
+                       int64_t origin, int64_t begin, const ReplayClocks& clocks,
+                       ReplayPiece& piece)
     : timeline_(timeline),
       ranks_(ranks),
       rank_(rank),
-      origin_(origin),
+      origin_(origin + clocks.ahead[rank]),
+      clocks_(clocks),
       piece_(piece),
       between_(times_between(timeline.steps)),
       calls_(all_calls(timeline)),
@@ -70,7 +72,7 @@ RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, ui
     if (!fresh) at->second = std::min(at->second, place->second);
   }
   if (begin != INT64_MIN && timeline.main_thread != kNone) {
-    last_call_[timeline.main_thread] = {begin, piece.add(rank, begin - origin)};
+    last_call_[timeline.main_thread] = {begin, piece.add(rank, begin - origin_)};
   }
   if (timeline.orphans) orphans_ = all_work(timeline);
   skip_to_orphan();
@@ -397,18 +399,22 @@ const JointCollective* RankReplay::begins_part(const JointCollective& collective
 }
 
 uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t begin) {
-  const JointCollective* joint = nullptr;
+  int64_t alone = work.begin;  // from when on it waits for nobody
   uint32_t after = begin;
   if (work.kind == WorkClass::communication && !ranks_.apart) {
     const auto& joints = ranks_.joint_of[rank_];
     if (const auto found = joints.find(work.event); found != joints.end()) {
-      joint = begins_part(ranks_.collectives[found->second], work.event);
-      if (joint) after = piece_.arrive(found->second, *joint, rank_, begin);
+      const JointCollective* const joint =
+          begins_part(ranks_.collectives[found->second], work.event);
+      if (joint) {
+        after = piece_.arrive(found->second, *joint, rank_, begin);
+        alone = clocks_.last_begins[found->second] + clocks_.ahead[rank_];
+      }
     }
   }
   const uint32_t end = piece_.add(rank_, work.end - origin_);
   piece_.add_edge({after, 0, false, 0});
-  piece_.set_own(lengths(work, issued, joint));
+  piece_.set_own(lengths(work, alone, issued));
   const std::vector<Step>& steps = timeline_.steps;
   while (step_ < steps.size() && steps[step_].end <= issued) ++step_;
   if (step_ < steps.size() && steps[step_].begin <= issued) {
@@ -417,8 +423,7 @@ uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t beg
   return end;
 }
 
-FixTimes RankReplay::lengths(const Work& work, int64_t issued, const JointCollective* joint) const {
-  const int64_t begin = joint ? joint->last_begin : work.begin;
+FixTimes RankReplay::lengths(const Work& work, int64_t begin, int64_t issued) const {
   FixTimes out = same_times(std::max<int64_t>(0, work.end - begin));
   if (!may_change(issued)) return out;
   switch (work.kind) {

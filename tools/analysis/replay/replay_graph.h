@@ -17,6 +17,7 @@
 
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks.h"
+#include "tools/analysis/replay/replay_clocks.h"
 #include "tools/analysis/replay/replay_piece.h"
 #include "tools/analysis/timeline.h"
 #include "tools/analysis/walks.h"
@@ -37,7 +38,7 @@ class RankReplay {
   // All must outlive it. `origin`: the time of the earliest node of all ranks. `begin`: since when
   // time before the first call is looked at, too; INT64_MIN: it is not.
   RankReplay(const Timeline& timeline, const RankComparison& ranks, uint32_t rank, int64_t origin,
-             int64_t begin, ReplayPiece& piece);
+             int64_t begin, const ReplayClocks& clocks, ReplayPiece& piece);
 
   bool at_end() const { return calls_.at_end() && orphans_.at_end(); }
   // The next call, and what it caused.
@@ -90,7 +91,7 @@ class RankReplay {
   int64_t held_back(const Work& work, const Call& call, int64_t ready) const;
   uint32_t add_work_end(const Work& work, int64_t issued, uint32_t begin);
   const JointCollective* begins_part(const JointCollective& collective, uint32_t event) const;
-  FixTimes lengths(const Work& work, int64_t issued, const JointCollective* joint) const;
+  FixTimes lengths(const Work& work, int64_t begin, int64_t issued) const;
   const WorkEnd* ended_just_before(const Work& work) const;
   const WorkEnd* ended_with(const Call& call) const;
   void find_awaited(const Call& call);
@@ -106,6 +107,7 @@ class RankReplay {
   const RankComparison& ranks_;
   const uint32_t rank_;
   const int64_t origin_;
+  const ReplayClocks& clocks_;
   ReplayPiece& piece_;
   const Intervals between_;  // steps
   MergedWalk<ThreadWalk> calls_;
