@@ -187,6 +187,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     }
     by_clock_ = by_clock_ && timeline.step_source().starts_with("time:");
     note_step_log(timeline);
+    host_waits_.add(timeline);
     if (ranks.comparable && ranks.speeds[i].collectives) {
       waited_us_ += ranks.speeds[i].exposed_us * own;
       steadily_waited_us_ += ranks.speeds[i].exposed_median_us * own;
@@ -505,9 +506,8 @@ std::string Judge::saves_nothing(double waited_pct, const Report& report) const 
   if (sum < kCountsPct) return {};
   return fmt::format(
       "beside compute ({:.1f} % of {} time) the GPU spends time in {}, and without that alone {}s "
-      "would be no shorter: by the replay something else takes as long as the GPU, most likely "
-      "the host",
-      report.breakdown_pct[0], report.unit(), what, report.unit());
+      "would be no shorter: {}",
+      report.breakdown_pct[0], report.unit(), what, report.unit(), host_waits_.what_else_limits());
 }
 
 // So that nobody takes a small cause for the reason of a step's whole length.

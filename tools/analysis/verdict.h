@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/analysis/host_waits.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/replay/replay.h"
 #include "tools/analysis/report.h"
@@ -54,6 +55,7 @@ class Judge {
   double busiest_ns_ = 0;     // kernels of the stream that has most of them, all steps and ranks
   bool has_streams_ = false;  // some process has work on more than one
   double weight_ = 0;         // steps
+  HostWaits host_waits_;
   // In collectives, for other ranks, while no GPU of the process computes.
   double waited_us_ = 0, waited_steps_ = 0;
   double steadily_waited_us_ = 0;  // the same by the median step of each rank

@@ -129,6 +129,21 @@ def test_no_limit_is_named_where_removing_it_gains_nothing(tmp_path, what):
     assert found["verdict"] == [] and what in found["reason"] and "no shorter" in found["reason"], found["reason"]
 
 
+def test_a_host_that_waits_for_the_gpu_is_not_called_the_limit(tmp_path):
+    """Compute and communication in turn on two streams, 30 us apart, and no recorded event says which waits for which."""
+    def fill(times, begin):
+        at = begin + 100
+        for layer in range(4):
+            times.kernels(2, begin + 10 + 100 * layer, at, 500)
+            times.collective(begin + 40 + 100 * layer, at + 1030, 1300)
+            at += 2360
+        times.wait(begin + 500, at + 10)
+    found = report(one_process(tmp_path, fill, rank=0, world=8))
+    said = " ".join([found["reason"] or ""] + [line for verdict in found["verdict"] for line in verdict["evidence"]])
+    assert "communication 52.0 %" in said and "most likely the host" not in said, said
+    assert "waits for the GPU for 90 % of the time" in said and "not recorded" in said, said
+
+
 def test_a_wait_for_data_is_one_whoever_copies_then(tmp_path):
     """A thread that prefetches makes its next copy just before the loader's batch is there."""
     def fill(times, begin):
