@@ -17,6 +17,7 @@ struct Mark {
 // The first that a name contains decides: what is more particular comes first.
 constexpr Mark kFamilies[] = {
     {"reshape_and_cache", "layout and copies"},  // vLLM's, into the pages of keys and values
+    {"deep_gemm::transpose", "layout and copies"},
     {"bitonicSort", "sort and scan"},
     {"RadixSort", "sort and scan"},
     {"flash_", "attention"},
@@ -168,6 +169,14 @@ bool uses_tensor_cores(std::string_view name) {
                                                 "nvjet_",
                                                 "flash_fwd",
                                                 "flash_bwd",
+                                                "FlashAttnFwdSm",
+                                                "FlashAttnBwdSm",
+                                                "fmhaSm",
+                                                "Umma",
+                                                "SM100_MMA",
+                                                "deep_gemm::sm90_",
+                                                "deep_gemm::sm100_",
+                                                "deep_gemm::fp8_gemm",
                                                 "hgemm",
                                                 "bf16gemm",
                                                 "fmha_cutlassF_f16",
@@ -178,6 +187,17 @@ bool uses_tensor_cores(std::string_view name) {
   if (multiplies_without_tensor_cores(name)) return false;
   if (contains_any(name, kMarks) || names_instruction(name)) return true;
   return name.find("xmma") != name.npos && contains_any(name, kTypesOfXmma);
+}
+
+TensorCores tensor_cores_of(std::string_view name) {
+  if (uses_tensor_cores(name)) return TensorCores::used;
+  if (multiplies_without_tensor_cores(name)) return TensorCores::none;
+  const std::string_view family = kernel_family(name);
+  const bool multiplies =
+      family == "matrix product" || family == "convolution" || family == "attention";
+  // Sums up what other kernels multiplied.
+  const bool sums_up = name.find("splitKreduce") != name.npos;
+  return multiplies && !sums_up ? TensorCores::not_known : TensorCores::none;
 }
 
 bool multiplies_without_tensor_cores(std::string_view name) {

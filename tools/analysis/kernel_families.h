@@ -12,6 +12,11 @@ bool uses_tensor_cores(std::string_view name);
 // it is not known.)
 bool multiplies_without_tensor_cores(std::string_view name);
 
+enum class TensorCores { used, none, not_known };
+// Not known: of products, convolutions and attention whose names do not tell (XLA's
+// gemm_fusion_dot, TorchInductor's triton_tem_...).
+TensorCores tensor_cores_of(std::string_view name);
+
 // "matrix product", "convolution", "attention", ..., "other": what libraries and frameworks call
 // their kernels.
 std::string_view kernel_family(std::string_view name);

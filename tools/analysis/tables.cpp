@@ -312,7 +312,7 @@ class TableMaker {
     std::map<std::string, KernelRow> rows;
     std::map<std::string, FamilyRow> families;
     std::map<std::string, int64_t> most;
-    double tensor = 0, compute = 0;
+    double tensor = 0, not_known = 0, compute = 0;
     for (size_t index = 0; index < shapes_.size(); ++index) {
       const ShapeSum& sum = shapes_[index];
       if (!sum.count) continue;
@@ -322,7 +322,8 @@ class TableMaker {
       row.count += sum.count;
       row.total_us += static_cast<double>(sum.total) / 1000;
       row.kind = sum.kind;
-      row.tensor_cores = uses_tensor_cores(name);
+      const TensorCores cores = tensor_cores_of(name);
+      row.tensor_cores = cores == TensorCores::used;
       ++row.shapes;
       if (shape.kind == Kind::gpu_graph)
         out_.whole_graph_us += static_cast<double>(sum.total) / 1000;
@@ -330,9 +331,12 @@ class TableMaker {
       family.count += sum.count;
       family.total_us += static_cast<double>(sum.total) / 1000;
       if (row.tensor_cores) family.tensor_core_us += static_cast<double>(sum.total) / 1000;
+      if (cores == TensorCores::not_known)
+        family.tensor_core_unknown_us += static_cast<double>(sum.total) / 1000;
       if (sum.kind == WorkClass::compute) {
         compute += static_cast<double>(sum.total);
         if (row.tensor_cores) tensor += static_cast<double>(sum.total);
+        if (cores == TensorCores::not_known) not_known += static_cast<double>(sum.total);
       }
       int64_t& longest = most[name];
       if (row.shapes > 1 && sum.total <= longest) continue;
@@ -350,7 +354,9 @@ class TableMaker {
     out_.kernel_families = by_time(std::move(families));
     if (all_)
       out_.tiny_kernels_pct = 100.0 * static_cast<double>(tiny_) / static_cast<double>(all_);
-    if (compute > 0) out_.tensor_core_pct = 100 * tensor / compute;
+    if (compute <= 0) return;
+    out_.tensor_core_pct = 100 * tensor / compute;
+    out_.tensor_core_unknown_pct = 100 * not_known / compute;
   }
 
   std::span<const Timeline> timelines_;

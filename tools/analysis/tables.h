@@ -31,7 +31,8 @@ struct FamilyRow {
   std::string name;
   uint64_t count = 0;
   double total_us = 0;
-  double tensor_core_us = 0;  // of it, in kernels that use Tensor cores
+  double tensor_core_us = 0;          // of it, in kernels that use Tensor cores
+  double tensor_core_unknown_us = 0;  // of it, in products whose names do not tell
 };
 
 struct CopyRow {
@@ -92,14 +93,15 @@ struct Tables {
   std::vector<CollectiveRow> collectives;
   std::vector<GroupRow> process_groups;  // in order of description and ranks
   std::vector<CallRow> synchronizations, allocations;
-  std::vector<Memory> memory;   // by timeline
-  uint64_t launches = 0;        // calls that launch
-  double launch_us = 0;         // the calls' own time
-  uint64_t graph_launches = 0;  // of them, those of a CUDA graph
-  double tiny_kernels_pct = 0;  // kernels below kTinyKernelNs, of all
-  double tensor_core_pct = 0;   // of the time of compute kernels
-  double whole_graph_us = 0;    // of CUDA graphs that have one time for all they ran
-  double event_graph_us = 0;    // of it, timed by CUDA events
+  std::vector<Memory> memory;          // by timeline
+  uint64_t launches = 0;               // calls that launch
+  double launch_us = 0;                // the calls' own time
+  uint64_t graph_launches = 0;         // of them, those of a CUDA graph
+  double tiny_kernels_pct = 0;         // kernels below kTinyKernelNs, of all
+  double tensor_core_pct = 0;          // of the time of compute kernels
+  double tensor_core_unknown_pct = 0;  // likewise, of products whose names do not tell
+  double whole_graph_us = 0;           // of CUDA graphs that have one time for all they ran
+  double event_graph_us = 0;           // of it, timed by CUDA events
   // The least of the devices that ran kernels.
   TensorTypes tensor_types = TensorTypes::not_known;
 };

@@ -223,7 +223,8 @@ class HtmlReport {
     const Json& gpu = report_["gpu"];
     out_ += html_figure("tensor-cores", "Tensor cores",
                         fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),
-                        "of kernel time, as far as names tell");
+                        fmt::format("of kernel time; names do not tell of {:.1f} %",
+                                    gpu["tensor_core_unknown_pct"].get<double>()));
     out_ += html_figure("tiny-kernels", "Tiny kernels",
                         fmt::format("{:.1f} %", gpu["tiny_kernels_pct"].get<double>()),
                         "shorter than 10 us");

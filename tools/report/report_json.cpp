@@ -86,11 +86,12 @@ Json kernels_json(const Tables& tables) {
 Json families_json(const Tables& tables) {
   Json out = Json::array();
   for (const FamilyRow& row : tables.kernel_families) {
+    const double percent = row.total_us > 0 ? 100 / row.total_us : 0;
     out.push_back({{"name", row.name},
                    {"count", row.count},
                    {"total_us", rounded(row.total_us)},
-                   {"tensor_core_pct",
-                    rounded(row.total_us > 0 ? 100 * row.tensor_core_us / row.total_us : 0)}});
+                   {"tensor_core_pct", rounded(percent * row.tensor_core_us)},
+                   {"tensor_core_unknown_pct", rounded(percent * row.tensor_core_unknown_us)}});
   }
   return out;
 }
@@ -502,6 +503,7 @@ Json report_json(const Report& report) {
   }
   if (report.standstill) out["standstill"] = to_json(*report.standstill);
   out["gpu"]["tensor_core_pct"] = rounded(report.tables.tensor_core_pct);
+  out["gpu"]["tensor_core_unknown_pct"] = rounded(report.tables.tensor_core_unknown_pct);
   out["gpu"]["tiny_kernels_pct"] = rounded(report.tables.tiny_kernels_pct);
   out["kernels"] = kernels_json(report.tables);
   const Arithmetic& arithmetic = report.operators.arithmetic;

@@ -319,7 +319,7 @@ const TABLES = [
   ['modules', 'Layers', [['name', 'layer', 'code'], ['gpu_us', 'GPU total', 'us', 'gpu'], ['gpu_backward_us', 'of it backward', 'us'], ['gpu_self_us', 'GPU self', 'us'],
     ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n']]],
   ['kernel_families', 'Kernels by family', [['name', 'family', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'],
-    ['tensor_core_pct', 'on Tensor cores', 'pct']]],
+    ['tensor_core_pct', 'on Tensor cores', 'pct'], ['tensor_core_unknown_pct', 'not told by names', 'pct']]],
   ['places', 'Lines of code that wait, allocate or copy', [['place', 'place', 'code'], ['kind', 'what for', 'text'], ['total_us', 'total', 'us', true],
     ['count', 'count', 'n']]],
   ['python_lines', timed ? 'Code that ran while the GPU was idle' : 'Code that ran; when the GPU was idle is not known', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],

@@ -93,5 +93,29 @@ TEST(KernelNames, FamiliesOfInductor) {
   for (const auto& [name, family] : kNames) EXPECT_EQ(kernel_family(name), family) << name;
 }
 
+TEST(KernelNames, TensorCores) {
+  for (const std::string_view name :
+       {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>, "
+        "cutlass::gemm::collective::CollectiveMma<"
+        "cutlass::gemm::MainloopSm100TmaUmmaWarpSpecialized<13, 2, 4> > > >(Params)",
+        "void cutlass::device_kernel<GemmUniversal<cute::SM100_MMA_F16BF16_SS<float> > >(Params)",
+        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<T> > >()",
+        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnBwdSm90<T> > >()",
+        "fmhaSm100fKernel_QkvE4m3OBfloat16H512PagedKvDenseP1VarSeqQ16Kv128PersistentSwapsAbForGen",
+        "void deep_gemm::sm90_fp8_gemm_1d2d_impl<0u, 128u, 5120u>(CUtensorMap_st)"}) {
+    EXPECT_EQ(tensor_cores_of(name), TensorCores::used) << name;
+  }
+  for (const std::string_view name :
+       {"gemm_fusion_dot_3", "triton_tem_fused_mm_0", "fused_moe_kernel", "my_attention"}) {
+    EXPECT_EQ(tensor_cores_of(name), TensorCores::not_known) << name;
+  }
+  for (const std::string_view name :
+       {"void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>",
+        "void cublasLt::splitKreduce_kernel<32, 16, int, float>(T)", "triton_poi_fused_addmm_0",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "void deep_gemm::transpose_fp32<512u>(T)"}) {
+    EXPECT_EQ(tensor_cores_of(name), TensorCores::none) << name;
+  }
+}
+
 }  // namespace
 }  // namespace gpuprof::analysis

@@ -406,6 +406,21 @@ TEST(Operators, MemoryAtItsPeakHasOwners) {
   EXPECT_NEAR(found->value, 60, 0.01);
 }
 
+// In 200 of 300 us of each step the name of the product does not tell.
+TEST(Operators, ProductsWhoseNamesDoNotTellHaveAShareOfTheirOwn) {
+  std::string events;
+  for (int step = 0; step < 4; ++step) {
+    std::string more = step_events(step);
+    const size_t second = more.rfind("ampere_tf32_s1688gemm_128x64_sliced1x2_ldg8_f2f_tn");
+    events += more.replace(second, 50, "gemm_fusion_dot_3");
+  }
+  const Report report = make_report(trace_of(events));
+  EXPECT_NEAR(report.tables.tensor_core_pct, 100.0 / 3, 0.01);
+  EXPECT_NEAR(report.tables.tensor_core_unknown_pct, 200.0 / 3, 0.01);
+  ASSERT_EQ(report.tables.kernel_families.size(), 1u);
+  EXPECT_NEAR(report.tables.kernel_families[0].tensor_core_unknown_us, 800, 0.01);
+}
+
 TEST(Flops, Formulas) {
   EXPECT_EQ(flop_of("aten::mm", "[[2,3],[3,5]]", ""), 60);
   EXPECT_EQ(flop_of("aten::mm", "[[2,3],[4,5]]", ""), 0);
