@@ -278,7 +278,9 @@ void arithmetic(const Report& report, std::vector<Finding>& out) {
                        : std::string();
   const std::string speed = done.tflops >= 1 ? fmt::format("{:.1f} TFLOP/s", done.tflops)
                                              : fmt::format("{:.2g} GFLOP/s", 1000 * done.tflops);
-  add_finding<FindingKind::achieved_flops>(out, done.tflops, speed, report.unit(), share,
+  constexpr double kAlmostAll = 90;  // % of kernel time
+  const std::string least = done.counted_time_pct < kAlmostAll ? "at least " : "";
+  add_finding<FindingKind::achieved_flops>(out, done.tflops, least + speed, report.unit(), share,
                                            done.counted_time_pct);
 }
 

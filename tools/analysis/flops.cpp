@@ -67,47 +67,118 @@ nlohmann::json concrete_inputs(std::string_view arguments) {
   return json["Concrete Inputs"];
 }
 
-// Forward: input, weight, bias, stride, padding, dilation. Each output element takes a product and
-// a sum for each element of one filter.
-double convolution(const Dims& dims, std::string_view arguments) {
-  if (dims.size() < 2 || dims[0].size() < 3 || dims[0].size() != dims[1].size()) return 0;
-  const nlohmann::json inputs = concrete_inputs(arguments);
-  if (!inputs.is_array() || inputs.size() < 6) return 0;
-  // aten::conv2d has the number of groups where aten::convolution says whether it is transposed.
-  if (inputs.size() > 6 && inputs[6].is_string() && inputs[6].get<std::string>() == "True") {
-    return 0;
+// The text of an argument, as "True"; empty: not known.
+std::string argument(const nlohmann::json& inputs, size_t at) {
+  if (!inputs.is_array() || at >= inputs.size() || !inputs[at].is_string()) return {};
+  return inputs[at].get<std::string>();
+}
+
+bool is_convolution(const Dims& dims, size_t input, size_t weight) {
+  return weight < dims.size() && dims[input].size() >= 3 &&
+         dims[input].size() == dims[weight].size();
+}
+
+// Each output element takes a product and a sum for each element of one filter; of a transposed one
+// each input element does. The first of a weight's dims is whose channels are not in a filter.
+double convolution_of(const std::vector<double>& input, const std::vector<double>& weight,
+                      const std::vector<double>& output, bool transposed) {
+  return 2 * product(transposed ? input : output) * product(weight, 1);
+}
+
+enum class Answer { no, yes, not_known };
+
+// By shapes. A convolution that is not transposed makes a side longer by a filter's side less one
+// at most, which a transposed one does without a stride, too.
+Answer is_transposed(const std::vector<double>& input, const std::vector<double>& weight,
+                     const std::vector<double>& output) {
+  const bool of_output = output[1] == weight[0], of_input = input[1] == weight[0];
+  if (of_output != of_input) return of_input ? Answer::yes : Answer::no;
+  if (!of_output) return Answer::not_known;
+  Answer answer = Answer::no;
+  for (size_t i = 2; i < input.size(); ++i) {
+    if (output[i] > input[i] + weight[i] - 1) return Answer::yes;
+    if (output[i] > input[i]) answer = Answer::not_known;
   }
+  return answer;
+}
+
+// Sides of the output from stride, padding and dilation; empty: not known.
+std::vector<double> output_of(const Dims& dims, const nlohmann::json& inputs) {
   const std::vector<double> stride = list_of(inputs, 3), padding = list_of(inputs, 4),
                             dilation = list_of(inputs, 5);
-  const size_t space = dims[0].size() - 2;
-  double outputs = dims[0][0] * dims[1][0];
-  for (size_t i = 0; i < space; ++i) {
+  std::vector<double> out = {dims[0][0], dims[1][0]};
+  for (size_t i = 0; i + 2 < dims[0].size(); ++i) {
     const auto at = [i](const std::vector<double>& list) {
       return list.empty() ? -1 : list.size() == 1 ? list[0] : i < list.size() ? list[i] : -1;
     };
-    if (at(stride) <= 0 || at(padding) < 0 || at(dilation) <= 0) return 0;
+    if (at(stride) <= 0 || at(padding) < 0 || at(dilation) <= 0) return {};
     const double reach = at(dilation) * (dims[1][i + 2] - 1) + 1;
     const double steps = std::floor((dims[0][i + 2] + 2 * at(padding) - reach) / at(stride));
-    if (!(steps >= 0)) return 0;  // a filter that is larger than its input, or no number
-    outputs *= steps + 1;
+    if (!(steps >= 0)) return {};  // a filter that is larger than its input, or no number
+    out.push_back(steps + 1);
   }
-  return 2 * outputs * product(dims[1], 1);
+  return out;
+}
+
+// input, weight, bias, stride, padding, dilation. Without the last three the output is what the
+// backward pass of a convolution of the same input and weight has. aten::convolution says as its
+// input 6 whether it is transposed, where aten::conv2d has the number of groups.
+double convolution(const Dims& dims, std::string_view arguments, const ConvolutionOutputs* known) {
+  if (!is_convolution(dims, 0, 1)) return 0;
+  const nlohmann::json inputs = concrete_inputs(arguments);
+  if (argument(inputs, 6) == "True") return convolution_of(dims[0], dims[1], {}, true);
+  if (inputs.is_array() && inputs.size() >= 6) {
+    const std::vector<double> output = output_of(dims, inputs);
+    return output.empty() ? 0 : convolution_of(dims[0], dims[1], output, false);
+  }
+  const std::vector<double>* const output = known ? known->of(dims[0], dims[1]) : nullptr;
+  if (!output) return 0;
+  const Answer transposed = is_transposed(dims[0], dims[1], *output);
+  return transposed == Answer::not_known
+             ? 0
+             : convolution_of(dims[0], dims[1], *output, transposed == Answer::yes);
 }
 
 // grad_output, input, weight, ...: the gradients of input and weight take as much as the forward
-// pass each. The last argument says which are wanted.
-double convolution_backward(const Dims& dims, std::string_view arguments) {
-  if (dims.size() < 3 || dims[0].size() < 3 || dims[2].size() < 3) return 0;
-  double wanted = 2;
+// pass each. Input 7 says whether it is transposed, 10 which gradients are wanted. If the forward
+// pass cannot be told, the backward pass is left out, too.
+double convolution_backward(const Dims& dims, std::string_view arguments,
+                            const ConvolutionOutputs* known) {
+  if (!is_convolution(dims, 1, 2) || dims[0].size() != dims[1].size()) return 0;
   const nlohmann::json inputs = concrete_inputs(arguments);
-  if (inputs.is_array() && inputs.size() > 10 && inputs[10].is_string()) {
+  const bool told = inputs.is_array();
+  if (!told && (!known || !known->of(dims[1], dims[2]))) return 0;
+  Answer transposed = is_transposed(dims[1], dims[2], dims[0]);
+  if (argument(inputs, 7) == "True") transposed = Answer::yes;
+  if (argument(inputs, 7) == "False") transposed = Answer::no;
+  if (transposed == Answer::not_known) return 0;
+  double wanted = 2;
+  if (const std::string mask = argument(inputs, 10); !mask.empty()) {
     wanted = 0;
-    const std::string mask = inputs[10].get<std::string>();
     const size_t comma = mask.find(',');
     if (mask.find("True") < comma) ++wanted;
     if (mask.find("True", comma) < mask.find(',', comma + 1)) ++wanted;
   }
-  return wanted * 2 * product(dims[0]) * product(dims[2], 1);
+  return wanted * convolution_of(dims[1], dims[2], dims[0], transposed == Answer::yes);
+}
+
+// Of matrices in groups, by rows, columns or as a batch: [m, k] or [g, m, k] times [k, n] or
+// [g, k, n]. Each group has its part of the one dimension that both do not have.
+double grouped_product(const Dims& dims) {
+  if (dims.size() < 2 || dims[0].size() < 2 || dims[1].size() < 2) return 0;
+  const std::vector<double>&a = dims[0], &b = dims[1];
+  if (a.size() > 3 || b.size() > 3 || a.back() != b[b.size() - 2]) return 0;
+  const double groups = a.size() == 3 && b.size() == 3 ? a[0] : 1;
+  return 2 * groups * a[a.size() - 2] * a.back() * b.back();
+}
+
+// Query, key and value as [b, s, h, d], from input `first` on. With `lengths` they are of
+// sequences of different lengths, which shapes do not tell.
+double attention_of_kernel(const Dims& dims, size_t first, size_t lengths) {
+  if (!has(dims, first, 4) || !has(dims, first + 1, 4) || !has(dims, first + 2, 4)) return 0;
+  if (lengths < dims.size() && !dims[lengths].empty()) return 0;
+  const std::vector<double>&q = dims[first], &k = dims[first + 1], &v = dims[first + 2];
+  return 2 * q[0] * q[1] * q[2] * k[1] * (q[3] + v[3]);
 }
 
 // Query [b, h, s, d], key [b, h, t, d], value [b, h, t, e], from input `first` on; a causal mask is
@@ -185,29 +256,54 @@ bool names_device(std::string_view device, std::string_view part) {
 
 }  // namespace
 
+void ConvolutionOutputs::add(std::string_view name, std::string_view input_dims) {
+  if (name != "aten::convolution_backward") return;
+  const Dims dims = dims_of(input_dims);
+  if (!is_convolution(dims, 1, 2)) return;
+  const auto [at, fresh] = outputs_.try_emplace({dims[1], dims[2]}, dims[0]);
+  if (!fresh && at->second != dims[0]) at->second.clear();
+}
+
+const std::vector<double>* ConvolutionOutputs::of(const std::vector<double>& input,
+                                                  const std::vector<double>& weight) const {
+  const auto found = outputs_.find({input, weight});
+  const bool one = found != outputs_.end() && found->second.size() == input.size();
+  return one ? &found->second : nullptr;
+}
+
 static double formula_of(std::string_view name, std::string_view input_dims,
-                         std::string_view arguments) {
+                         std::string_view arguments, const ConvolutionOutputs* known) {
   if (!name.starts_with("aten::") || input_dims.empty()) return 0;
   name.remove_prefix(6);
   const auto dims = [input_dims] { return dims_of(input_dims); };
-  if (name == "mm") return matrix_product(dims(), 0, 1);
+  if (name == "mm" || name == "_scaled_mm" || name == "_int_mm") {
+    return matrix_product(dims(), 0, 1);
+  }
+  if (name == "_grouped_mm" || name == "_scaled_grouped_mm") return grouped_product(dims());
   if (name == "addmm" || name == "_addmm_activation") return matrix_product(dims(), 1, 2);
   if (name == "bmm") return batched_product(dims(), 0, 1);
   if (name == "baddbmm") return batched_product(dims(), 1, 2);
   if (name == "linear") return linear(dims());
   if (name == "convolution" || name == "_convolution" || name == "conv1d" || name == "conv2d" ||
       name == "conv3d") {
-    return convolution(dims(), arguments);
+    return convolution(dims(), arguments, known);
   }
-  if (name == "convolution_backward") return convolution_backward(dims(), arguments);
+  if (name == "conv_transpose1d" || name == "conv_transpose2d" || name == "conv_transpose3d") {
+    const Dims shapes = dims();
+    return is_convolution(shapes, 0, 1) ? convolution_of(shapes[0], shapes[1], {}, true) : 0;
+  }
+  if (name == "convolution_backward") return convolution_backward(dims(), arguments, known);
+  if (name == "_flash_attention_forward") return attention_of_kernel(dims(), 0, 3);
+  if (name == "_efficient_attention_forward") return attention_of_kernel(dims(), 0, 4);
   if (!name.starts_with("scaled_dot_product") && !name.starts_with("_scaled_dot_product")) return 0;
   // Backward: five products instead of two.
   if (name.ends_with("_backward")) return 2.5 * attention(dims(), 1);
   return attention(dims(), 0);
 }
 
-double flop_of(std::string_view name, std::string_view input_dims, std::string_view arguments) {
-  const double flop = formula_of(name, input_dims, arguments);
+double flop_of(std::string_view name, std::string_view input_dims, std::string_view arguments,
+               const ConvolutionOutputs* known) {
+  const double flop = formula_of(name, input_dims, arguments, known);
   return std::isfinite(flop) && flop > 0 ? flop : 0;  // a trace may claim any shape
 }
 

@@ -164,9 +164,21 @@ double OperatorWalk::flop_of_scope(const Scope& scope) {
   const auto [at, fresh] = flop_.try_emplace({number(event.shape), number(args)}, 0.0);
   if (fresh) {
     const Shape& shape = trace_.shape(event);
-    at->second = flop_of(trace_.text(shape.name), trace_.text(shape.input_dims), trace_.text(args));
+    at->second = flop_of(trace_.text(shape.name), trace_.text(shape.input_dims), trace_.text(args),
+                         &convolutions());
   }
   return at->second;
+}
+
+const ConvolutionOutputs& OperatorWalk::convolutions() {
+  if (!convolutions_) {
+    convolutions_.emplace();
+    for (const Shape& shape : trace_.shapes) {
+      if (shape.kind != Kind::op) continue;
+      convolutions_->add(trace_.text(shape.name), trace_.text(shape.input_dims));
+    }
+  }
+  return *convolutions_;
 }
 
 OperatorRow& OperatorWalk::row_of(const Scope& scope) {

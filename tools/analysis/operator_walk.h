@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "tools/analysis/flops.h"
 #include "tools/analysis/memory_owners.h"
 #include "tools/analysis/open_scopes.h"
 #include "tools/analysis/operators.h"
@@ -58,6 +60,7 @@ class OperatorWalk {
   void add_twin(Scope& around);
   double merge_twin(Scope& scope);
   double flop_of_scope(const Scope& scope);
+  const ConvolutionOutputs& convolutions();
   void add_arithmetic(const Scope& scope, double flop);
   void add_to_forward_module(const Scope& scope);
   std::string group_of(const Scope& scope) const;
@@ -77,6 +80,7 @@ class OperatorWalk {
   std::vector<Work> works_;                               // of a call
   std::unordered_map<uint32_t, OperatorRow*> rows_;       // by shape
   std::map<std::pair<uint32_t, uint32_t>, double> flop_;  // by shape and arguments
+  std::optional<ConvolutionOutputs> convolutions_;
   MemoryOwners owners_;
 };
 

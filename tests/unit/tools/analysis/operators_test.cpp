@@ -453,6 +453,69 @@ TEST(Flops, Formulas) {
   }
 }
 
+TEST(Flops, TransposedConvolutions) {
+  // 2 x 2 with stride 2: each of 8 x 256 x 32 x 32 inputs is multiplied with 128 x 2 x 2 weights.
+  const double forward = 2.0 * 8 * 256 * 32 * 32 * 128 * 4;
+  const char* const dims = "[[8,128,64,64],[8,256,32,32],[256,128,2,2],[],[],[],[],[],[],[],[]]";
+  for (const char* const told : {"True", ""}) {
+    const std::string arguments = fmt::format(
+        R"("Concrete Inputs":["","","","","[2, 2]","[0, 0]","[1, 1]","{}","[0, 0]","1","[True, True, False]"])",
+        told);
+    EXPECT_EQ(flop_of("aten::convolution_backward", dims, arguments), 2 * forward) << told;
+  }
+  EXPECT_EQ(flop_of("aten::conv_transpose2d", "[[8,256,32,32],[256,128,2,2]]", ""), forward);
+  EXPECT_EQ(
+      flop_of("aten::convolution", "[[8,256,32,32],[256,128,2,2]]",
+              R"("Concrete Inputs":["","","","[2, 2]","[0, 0]","[1, 1]","True","[0, 0]","1"])"),
+      forward);
+}
+
+// As gpuprof's own dumps have them.
+TEST(Flops, ConvolutionsWithoutTheirStride) {
+  const std::string_view forward = "[[32,64,56,56],[128,64,3,3],[],[],[],[],[],[],[]]",
+                         backward = "[[32,128,28,28],[32,64,56,56],[128,64,3,3],[],[]]";
+  const double flop = 2.0 * 32 * 128 * 28 * 28 * 64 * 9;
+  EXPECT_EQ(flop_of("aten::convolution_backward", backward, ""), 0) << "forward is not known";
+  ConvolutionOutputs known;
+  known.add("aten::convolution_backward", backward);
+  EXPECT_EQ(flop_of("aten::convolution", forward, "", &known), flop);
+  EXPECT_EQ(flop_of("aten::convolution_backward", backward, "", &known), 2 * flop);
+  EXPECT_EQ(flop_of("aten::convolution", "[[32,64,55,55],[128,64,3,3]]", "", &known), 0);
+  known.add("aten::convolution_backward", "[[32,128,56,56],[32,64,56,56],[128,64,3,3],[],[]]");
+  EXPECT_EQ(flop_of("aten::convolution", forward, "", &known), 0) << "which of two strides?";
+  EXPECT_EQ(flop_of("aten::convolution_backward", backward, "", &known), 0);
+  // As many channels on both sides, and a little longer: by padding, or transposed.
+  const std::string_view longer = "[[1,64,58,58],[1,64,56,56],[64,64,3,3]]",
+                         depthwise = "[[1,64,28,28],[1,64,56,56],[64,1,3,3]]",
+                         twice = "[[1,64,112,112],[1,64,56,56],[64,64,2,2]]";
+  for (const std::string_view each : {longer, depthwise, twice}) {
+    known.add("aten::convolution_backward", each);
+  }
+  EXPECT_EQ(flop_of("aten::convolution_backward", longer, "", &known), 0);
+  EXPECT_EQ(flop_of("aten::convolution_backward", depthwise, "", &known), 4.0 * 64 * 28 * 28 * 9);
+  EXPECT_EQ(flop_of("aten::convolution_backward", twice, "", &known), 4.0 * 64 * 56 * 56 * 64 * 4);
+}
+
+TEST(Flops, OtherProductsAndAttention) {
+  EXPECT_EQ(flop_of("aten::_scaled_mm", "[[2,3],[3,5],[],[]]", ""), 60);
+  EXPECT_EQ(flop_of("aten::_int_mm", "[[2,3],[3,5]]", ""), 60);
+  EXPECT_EQ(flop_of("aten::_grouped_mm", "[[20,3],[4,3,5],[4]]", ""), 600);
+  EXPECT_EQ(flop_of("aten::_scaled_grouped_mm", "[[20,3],[4,3,5],[20],[4,5]]", ""), 600);
+  EXPECT_EQ(flop_of("aten::_grouped_mm", "[[4,2,3],[4,3,5]]", ""), 240);
+  EXPECT_EQ(flop_of("aten::_grouped_mm", "[[20,3],[4,7,5],[4]]", ""), 0);
+  // [b, s, h, d]
+  const double whole = 2.0 * 2 * 8 * 8 * 8;
+  EXPECT_EQ(flop_of("aten::_flash_attention_forward", "[[1,8,2,4],[1,8,2,4],[1,8,2,4],[]]", ""),
+            whole);
+  EXPECT_EQ(
+      flop_of("aten::_efficient_attention_forward", "[[1,8,2,4],[1,8,2,4],[1,8,2,4],[],[]]", ""),
+      whole);
+  EXPECT_EQ(
+      flop_of("aten::_efficient_attention_forward", "[[1,8,2,4],[1,8,2,4],[1,8,2,4],[],[3]]", ""),
+      0)
+      << "of sequences whose lengths are not known";
+}
+
 TEST(Flops, PeaksOfDevices) {
   EXPECT_EQ(peak_flops("NVIDIA A100-SXM4-80GB", Precision::half), 312e12);
   EXPECT_EQ(peak_flops("NVIDIA A10", Precision::half), 125e12);
