@@ -250,8 +250,23 @@ void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
   }
 }
 
-// Of what the allocator has reserved, part is in pieces that do not serve: at its fullest moment.
-void fragmentation(const Process& process, const MemoryCurves& curves, std::vector<Finding>& out) {
+// Whether the window captures CUDA graphs or launches them.
+bool uses_graphs(const Trace& trace, const Process& process) {
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    const Shape& shape = trace.shapes[process.events.shape_of(i)];
+    if (shape.kind == Kind::gpu_graph || (shape.flags & kFlagCaptured)) return true;
+    if (shape.kind == Kind::launch &&
+        trace.text(shape.name).find("GraphLaunch") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+// Of what the allocator has reserved, part is in pieces that do not serve: at its fullest moment. A
+// graph keeps a pool of its own, whose blocks are free between launches and given to nothing else
+// (pytorch/pytorch issues 121932, 124673).
+void fragmentation(const Trace& trace, const Process& process, const MemoryCurves& curves,
+                   std::vector<Finding>& out) {
   const TensorCurve* const tensors = tensors_of(curves);
   if (!tensors || !tensors->totals_given) return;
   const auto peak = std::max_element(
@@ -264,9 +279,12 @@ void fragmentation(const Process& process, const MemoryCurves& curves, std::vect
   const double percent = 100 * unused / reserved;
   const FindingRow& row = finding_row(FindingKind::fragmentation);
   if (unused < row.other_limit.value * kMegabyte || percent < row.limit.value) return;
-  add_finding<FindingKind::fragmentation>(out, percent, who(process),
-                                          format_bytes(static_cast<uint64_t>(peak->total)),
-                                          format_bytes(extra.value), percent);
+  add_finding<FindingKind::fragmentation>(
+      out, percent, who(process), format_bytes(static_cast<uint64_t>(peak->total)),
+      format_bytes(extra.value), percent,
+      uses_graphs(trace, process) ? ", or kept for CUDA graphs, which share it with "
+                                    "nothing else"
+                                  : "");
 }
 
 // How much arithmetic is done, of what the device could do.
@@ -378,7 +396,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     const MemoryCurves curves = memory_curves(trace, process);
     memory_growth(report, process, curves, out);
     host_memory_growth(process, out);
-    fragmentation(process, curves, out);
+    fragmentation(trace, process, curves, out);
     near_out_of_memory(process, out);
     out_of_memory(trace, process, out);
     failed_allocations(trace, process, out);

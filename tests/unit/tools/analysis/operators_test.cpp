@@ -404,6 +404,16 @@ TEST(Operators, MemoryAtItsPeakHasOwners) {
                    [](const Finding& each) { return each.kind == FindingKind::fragmentation; });
   ASSERT_NE(found, report.findings.end());
   EXPECT_NEAR(found->value, 60, 0.01);
+  EXPECT_TRUE(found->text.ends_with("never used")) << found->text;
+  // Memory that is kept for graphs is free between their launches.
+  const std::string graphs =
+      events +
+      R"(,{"ph":"X","cat":"cuda_runtime","name":"cudaGraphLaunch","ts":10400,"dur":5,"pid":9,"tid":9,"args":{"correlation":999}})";
+  std::string text;
+  for (const Finding& each : report_of(graphs).findings) {
+    if (each.kind == FindingKind::fragmentation) text = each.text;
+  }
+  EXPECT_TRUE(text.ends_with("or kept for CUDA graphs, which share it with nothing else")) << text;
 }
 
 // In 200 of 300 us of each step the name of the product does not tell.
