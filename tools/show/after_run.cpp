@@ -130,7 +130,7 @@ void say_what_it_left(const ProgramRun& run, const RunFolder& folder, const Name
   if (folder.path.empty() || !has_ring_since(folder.path, run.started_ns, killed ? 0 : pid)) return;
   const std::string how =
       killed ? fmt::format("ended by signal {} ({})", run.end.signal, ::strsignal(run.end.signal))
-             : "ended by a bare system call (exit_group), without exit handlers, as Go programs do";
+             : "ended without exit handlers, as by a bare system call (exit_group) of Go programs";
   print_note(fmt::format("{}; what was recorded: gpuprof report {}", how,
                          shell_quoted(name(folder.path))));
 }

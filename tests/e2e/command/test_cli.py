@@ -427,7 +427,7 @@ def test_run_says_that_the_program_ended_by_a_system_call(options, tmp_path):
     env = harness.environment(GPUPROF_SCHEDULE="skip_first=0,warmup=0,active=100", GPUPROF_OUTPUT=tmp_path / "out")
     done = harness.gpuprof("run", *options, "--", PYTHON, "-c", BARE_END, env=env)
     assert done.code == 3
-    said = "ended by a bare system call (exit_group), without exit handlers, as Go programs do; what was recorded: gpuprof report "
+    said = "ended without exit handlers, as by a bare system call (exit_group) of Go programs; what was recorded: gpuprof report "
     assert f"{said}{tmp_path}/out/latest" in done.err
     assert harness.checked("info", tmp_path / "out/latest").out
     assert not list(tmp_path.glob("out/*/*.gpuprof"))
