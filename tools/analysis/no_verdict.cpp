@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "tools/analysis/verdict.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -87,6 +89,27 @@ std::string stalled_reason(const Report& report) {
       "{:.1f} % shorter",
       report.device_idle_pct, report.unit(), cause_name(first.cause), first.share_pct,
       report.unit(), first.saves_pct);
+}
+
+void add_work_of_marked_steps(const Timeline& timeline, WorkOfMarkedSteps& to) {
+  const Intervals gaps = times_between(timeline.steps);
+  if (gaps.empty() || timeline.period_confidence > 0) return;
+  Intervals works;
+  each_work_of_steps(timeline, [&](const Work& work) { works.push_back({work.begin, work.end}); });
+  const Measure gpu(cover(std::move(works)));
+  to.all_ns += static_cast<double>(total(gpu.set()));
+  for (const Interval& gap : gaps) {
+    to.between_ns += static_cast<double>(gpu.inside(gap.begin, gap.end));
+  }
+}
+
+std::string only_issuing(const WorkOfMarkedSteps& work) {
+  constexpr double kMostBetween = 0.5;
+  if (work.between_ns <= kMostBetween * work.all_ns) return "";
+  return fmt::format(
+      "{:.0f} % of what the GPU does for the steps it does between them: the marks cover the "
+      "issuing of work, and not the wait for it. Let each mark reach to the next one",
+      100 * work.between_ns / work.all_ns);
 }
 
 }  // namespace gpuprof::analysis

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tools/analysis/report.h"
+#include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {
 
@@ -23,5 +24,13 @@ std::string nothing_explains(const Report& report, double waited_pct);
 // work waits for would be the cause.
 bool stalls_outweigh_causes(const Report& report);
 std::string stalled_reason(const Report& report);  // then
+
+// What GPUs do for marked steps with time between them, in ns, and the part that lies there.
+struct WorkOfMarkedSteps {
+  double all_ns = 0, between_ns = 0;
+};
+void add_work_of_marked_steps(const Timeline& timeline, WorkOfMarkedSteps& to);
+// Where most of it lies there: shares of the steps say little of them. Empty: it does not.
+std::string only_issuing(const WorkOfMarkedSteps& work);
 
 }  // namespace gpuprof::analysis

@@ -174,6 +174,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     works_ += timeline.works;
     orphans_ += timeline.orphans;
     counted_twice_ += dropped_and_known(timeline);
+    add_work_of_marked_steps(timeline, work_);
     if (timeline.period_confidence > 0) {
       step_confidence_ = std::min(step_confidence_, timeline.period_confidence);
     }
@@ -287,6 +288,7 @@ std::string Judge::reason_against(const Report& report) const {
         "seems idle: record kernel, memcpy and memset (GPUPROF_ACTIVITIES)",
         report.unrecorded);
   }
+  if (const std::string reason = only_issuing(work_); !reason.empty()) return reason;
   if ((report.whole_windows || by_clock_) && report.gpu_utilization_pct < kHardlyAnyWorkPct) {
     const LargestPart most = largest_idle_part(report);
     return fmt::format(

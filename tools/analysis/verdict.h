@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/analysis/host_waits.h"
+#include "tools/analysis/no_verdict.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/replay/replay.h"
 #include "tools/analysis/report.h"
@@ -66,6 +67,7 @@ class Judge {
   std::string throttle_text_;
   std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
+  WorkOfMarkedSteps work_;
   uint64_t counted_twice_ = 0;  // of the records that were lost
   bool replay_ended_ = true;
   double replay_seconds_ = 0;   // that it would have taken, where that is why it did not end

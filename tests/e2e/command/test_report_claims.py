@@ -223,3 +223,20 @@ def test_a_95th_of_100_steps_is_a_step(tmp_path):
         begin += length
     found = report(times.write(tmp_path / "trace.json"))
     assert found["step_time_us"] == pytest.approx({"median": 10_000, "mean": 30_000, "p95": 210_000})
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_marks_that_cover_the_issuing_alone_give_no_verdict(tmp_path, long):
+    """1 ms of 10 is marked; the GPU does 7 ms of work for it, nearly all after that."""
+    times = Times(0, 8)
+    for step in range(10):
+        begin = begin_of(step, 10_000)
+        times.step(step, begin, 10_000 if long else 1000)
+        times.kernels(4, begin + 10, begin + 100, 500)
+        times.collective(begin + 300, begin + 2105, 5000)
+        times.wait(begin + 1050, begin + 7130)
+    found = report(times.write(tmp_path / "trace.json"))
+    if long:
+        assert share(found, "communication") == pytest.approx(50, abs=1)
+    else:
+        assert found["verdict"] == [] and "the marks cover the issuing of work" in found["reason"], found["reason"]
