@@ -492,6 +492,7 @@ RingInfo RingReader::info() const {
   info.window_open = info.phase == static_cast<uint32_t>(SessionPhase::active) ||
                      info.phase == static_cast<uint32_t>(SessionPhase::closing);
   info.had_window = load(h.window_begin_ticks) != 0;
+  info.boundaries = load(h.steps.used) / sizeof(uint64_t);
   return info;
 }
 

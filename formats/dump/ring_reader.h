@@ -23,6 +23,7 @@ struct RingInfo {
   bool memory_log = false;   // it says what is allocated
   bool had_window = false;   // any has begun
   bool window_open = false;  // or its dump was being written: the ring may have records of it
+  uint64_t boundaries = 0;   // of steps, of the whole run so far
 };
 
 // How many records of the ring chunks with these sequence numbers are in dumps already: they are

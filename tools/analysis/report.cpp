@@ -239,12 +239,16 @@ void add_work_of_before(Report& report) {
   add_finding<FindingKind::work_of_before>(report.findings, percent, percent, report.unit());
 }
 
-// Where no verdict is looked for, whose place it takes.
-void add_standstill(Report& report) {
+// A job that stands says so in the verdict's place, where one is looked for.
+void add_standstill(Report& report, bool has_verdict) {
   if (!report.standstill) return;
-  add_finding<FindingKind::job_stands>(report.findings,
-                                       static_cast<double>(report.standstill->silent_ns) / 1e9,
-                                       describe(*report.standstill));
+  const double seconds = static_cast<double>(report.standstill->silent_ns) / 1e9;
+  const std::string text = describe(*report.standstill);
+  if (report.standstill->over()) {
+    add_finding<FindingKind::job_stood>(report.findings, seconds, text);
+  } else if (!has_verdict) {
+    add_finding<FindingKind::job_stands>(report.findings, seconds, text);
+  }
 }
 
 // All ranks in one window: windows of the same number are of the same time.
@@ -411,7 +415,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   report.step_time = step_time_of(report.steps);
   add_left_out_kinds(report);
   report.standstill = standstill_of(trace);
-  add_standstill(report);
+  add_standstill(report, false);
   add_clocks(trace, report);
   add_step_findings(all, report);
   urgent_first(report);
@@ -505,6 +509,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportPar
   note_left_out_kinds(trace, report);
   report.findings = find(trace, report);
   report.standstill = standstill_of(trace);
+  add_standstill(report, true);
   add_clocks(trace, report);
   add_step_findings(all, report);
   add_work_of_before(report);

@@ -113,7 +113,7 @@ struct Report {
   std::vector<std::string> pauses;          // of a busy machine: what is not taken for a cause
   std::string reason;                       // why `verdict` is empty
   std::vector<Finding> findings;
-  std::optional<Standstill> standstill;  // then there is no verdict
+  std::optional<Standstill> standstill;  // if it is not over, there is no verdict
   Tables tables;
   OperatorTables operators;
   HostMemory host_memory;

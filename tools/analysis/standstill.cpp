@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "formats/ring_beside.h"
 #include "formats/trace/listing.h"
 #include "tools/console.h"
 
@@ -121,6 +122,30 @@ std::vector<Member> members_of(const Trace& trace) {
 bool ended_in_order(const Process& process) {
   return process.completeness == Completeness::complete && !process.recovered &&
          !process.summary.partial();
+}
+
+// Steps followed the window, as the process's ring tells.
+bool has_gone_on(const Process& process, uint64_t boundaries_so_far) {
+  const uint64_t known = process.steps.empty() ? 1 : process.steps.back().step + 2;
+  return boundaries_so_far > known;
+}
+
+bool is_whole(const Process& process) {
+  return process.completeness == Completeness::complete && !process.recovered;
+}
+
+// Of windows that are on disk as a whole: a limit or the program's end cut them. The job stands
+// still only if rings lie beside all of them, and none has another step.
+void note_end(const std::vector<Member>& members, Standstill& out) {
+  std::string ended_by;
+  for (const Member& member : members) {
+    if (!is_whole(*member.process)) return;
+    const std::optional<uint64_t> boundaries = boundaries_beside(*member.process);
+    const bool went_on = boundaries && has_gone_on(*member.process, *boundaries);
+    if (!boundaries || went_on) ended_by = member.process->summary.end_reason();
+    out.went_on = out.went_on || went_on;
+  }
+  out.ended_by = ended_by;
 }
 
 bool all_stand(std::vector<Member>& members, const Trace& trace) {
@@ -306,34 +331,60 @@ std::optional<Standstill> standstill_of(const Trace& trace) {
     const bool own = member.process->header.rank() == out.behind.front();
     if (own && life_of(*member.process) == Life::stopped) out.state = "stopped";
   }
+  note_end(members, out);
   return out;
 }
 
-std::string describe(const Standstill& in) {
+namespace {
+
+// Whether the job still stands, or stood at the end of a window.
+std::string describe_silence(const Standstill& in) {
   const std::time_t seconds = in.since / 1'000'000'000;
-  const bool several = in.behind.size() > 1;
-  std::string out = fmt::format(
-      "the job stands: {} {} made no call since {:%F %T} UTC, {} before the last sign of life",
-      rank_ranges(in.behind), several ? "have" : "has", fmt::gmtime(seconds),
-      format_us(static_cast<double>(in.silent_ns) / 1000));
+  const std::string silent = format_us(static_cast<double>(in.silent_ns) / 1000);
+  const std::string who = rank_ranges(in.behind);
+  std::string out =
+      in.over() ? fmt::format(
+                      "the job stood: {} made no call from {:%F %T} UTC on, for the last "
+                      "{} of a window",
+                      who, fmt::gmtime(seconds), silent)
+                : fmt::format(
+                      "the job stands: {} {} made no call since {:%F %T} UTC, {} before "
+                      "the last sign of life",
+                      who, in.behind.size() > 1 ? "have" : "has", fmt::gmtime(seconds), silent);
   if (in.step_known) out += fmt::format(", in step {}", in.step);
   if (!in.state.empty()) out += fmt::format(" (its process is {})", in.state);
+  if (in.over()) {
+    out +=
+        fmt::format(". The window was ended by {}, and {}", in.ended_by,
+                    in.went_on ? "more steps came after it" : "what came after it is not recorded");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string describe(const Standstill& in) {
+  const bool several = in.behind.size() > 1;
+  std::string out = describe_silence(in);
   if (in.communicator_ranks) {
     out += fmt::format(
         ". {} issued {} collectives of the window on the communicator of {} ranks, others up to "
         "{}. "
-        "They wait in number {}{}",
-        several ? "These" : "It", in.issued, in.communicator_ranks, in.others_issued, in.issued + 1,
+        "They {} in number {}{}",
+        several ? "These" : "It", in.issued, in.communicator_ranks, in.others_issued,
+        in.over() ? "waited" : "wait", in.issued + 1,
         in.waiting_in.empty() ? "" : ", " + in.waiting_in);
   } else if (in.gone) {
     out += fmt::format(", and {} killed or stopped: no sign of life came since{}",
                        several ? "were" : "was",
                        in.counts_differ ? "" : ". All ranks issued as many collectives");
   } else {
-    out += fmt::format(". Others are in step {}", in.others_issued);
+    out += fmt::format(". Others {} in step {}", in.over() ? "were" : "are", in.others_issued);
   }
   return out;
 }
+
+const char* key_of(const Standstill& in) { return in.over() ? "stood" : "standstill"; }
 
 Json to_json(const Standstill& in) {
   Json out = {{"ranks", in.behind},
@@ -349,6 +400,7 @@ Json to_json(const Standstill& in) {
   if (in.communicator_ranks) out["communicator_ranks"] = in.communicator_ranks;
   if (!in.waiting_in.empty()) out["waiting_in"] = in.waiting_in;
   if (!in.state.empty()) out["state"] = in.state;
+  if (in.over()) out["ended_by"] = in.ended_by;
   return out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that stands: all ranks stopped issuing work long before the last sign of life. Some have
-// issued fewer collectives, or steps, than the others, which wait for them, or show no more sign of
-// life.
+// A job that stands, or stood when its windows were cut: all ranks stopped issuing work long before
+// the last sign of life. Some have issued fewer collectives, or steps, than the others, which wait
+// for them, or show no more sign of life.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,12 @@ struct Standstill {
   // The first collective that those behind have not issued: "ncclAllReduce".
   std::string waiting_in;
   std::string state;  // "stopped": of the process of the first, where it lives here; else ""
+  // Of windows that are over: what ended them ("max_s"), as in Summary.end_reason. What came after
+  // is not recorded. Empty: the job stands still, as far as is known.
+  std::string ended_by;
+  bool went_on = false;  // some rank's ring has steps of after the window
+
+  bool over() const { return !ended_by.empty(); }
 };
 
 // Of the newest window of each rank. Nothing: the job goes on, has ended in order, or it is not
@@ -35,8 +41,9 @@ struct Standstill {
 // process takes each second.
 std::optional<Standstill> standstill_of(const Trace& trace);
 
-// One line for people, and an object for programs.
+// One line for people; for programs an object, and its name beside others: "standstill", "stood".
 std::string describe(const Standstill& standstill);
+const char* key_of(const Standstill& standstill);
 Json to_json(const Standstill& standstill);
 
 }  // namespace gpuprof::analysis

@@ -254,7 +254,7 @@ void Judge::note_step_log(const Timeline& timeline) {
 
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
-  if (report.standstill) return describe(*report.standstill);
+  if (report.standstill && !report.standstill->over()) return describe(*report.standstill);
   if (report.steps.empty() && untimed_steps_ && !cut_off_) {
     return "no step has complete GPU times: the process was killed or is still running; record at "
            "least 3 steps";

@@ -72,7 +72,7 @@ void print_json(const Trace& trace) {
   out["notes"] = trace.notes;
   out["clocks"] = analysis::clocks_json(trace);
   if (const auto standstill = analysis::standstill_of(trace)) {
-    out["standstill"] = analysis::to_json(*standstill);
+    out[analysis::key_of(*standstill)] = analysis::to_json(*standstill);
   }
   put(dump_json(out, 2) + "\n");
 }

@@ -501,7 +501,7 @@ Json report_json(const Report& report) {
                                {"ends_program", ends_program(finding.kind)},
                                {"value", rounded(finding.value)}});
   }
-  if (report.standstill) out["standstill"] = to_json(*report.standstill);
+  if (report.standstill) out[key_of(*report.standstill)] = to_json(*report.standstill);
   out["gpu"]["tensor_core_pct"] = rounded(report.tables.tensor_core_pct);
   out["gpu"]["tensor_core_unknown_pct"] = rounded(report.tables.tensor_core_unknown_pct);
   out["gpu"]["tiny_kernels_pct"] = rounded(report.tables.tiny_kernels_pct);

@@ -102,6 +102,60 @@ def test_the_rank_that_stands_is_named(tmp_path, how, ranks):
         assert [each["text"] for each in tables["findings"] if each["kind"] == "job_stands"] == [found["text"]]
 
 
+def paused_job(folder, steps):
+    """A rank pauses for longer than the window may be, and goes on."""
+    schedule = SCHEDULE.replace("max_s=0", "max_s=3")
+    out = folder / "out"
+    environment = harness.preloaded(GPUPROF_OUTPUT=out, GPUPROF_SCHEDULE=schedule, GPUPROF_STEP="auto", GPUPROF_RUN="job",
+                                    GPUPROF_LOG="error", GPUPROF_BUFFER_MB=8)
+    return subprocess.Popen([harness.SIMTRAIN, "--ranks", "3", "--steps", str(steps), "--comm-mb", "4", "--asleep", "1:60:7"],
+                            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def check_past(folder, after):
+    report, info, text = look(folder)
+    assert "standstill" not in report and "standstill" not in info
+    found = report["stood"]
+    assert found == info["stood"] and found["ranks"] == [1] and found["ended_by"] == "max_s"
+    assert found["text"].startswith("the job stood: rank 1 made no call from ") and found["text"] in text
+    assert f"The window was ended by max_s, and {after}" in found["text"]
+    assert [f["text"] for f in report["findings"] if f["kind"] == "job_stood"] == [found["text"]]
+    assert report["verdict"], report.get("reason")
+
+
+def test_a_job_that_went_on_stood_and_has_its_verdict(tmp_path):
+    job = paused_job(tmp_path, 80)
+    assert job.wait(60) == 0
+    check_past(tmp_path, "what came after it is not recorded")
+
+
+def test_the_live_buffers_tell_whether_steps_came_after_the_window(tmp_path):
+    job = paused_job(tmp_path, 1000000)
+    try:
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.glob("out/job/*_w0.gpuprof"))) < 3:
+            assert job.poll() is None and time.monotonic() < deadline, "the windows did not close"
+            time.sleep(0.05)
+        for pid in children(job.pid):
+            os.kill(pid, signal.SIGSTOP)
+        report, _, _ = look(tmp_path)
+        # No assertion on time: that the pause lasts still is seen from the ranks' steps.
+        stood_then = report.get("standstill") or report["stood"]
+        assert stood_then["ranks"] == [1] and report.get("stood", {"ended_by": "max_s"})["ended_by"] == "max_s"
+        for pid in children(job.pid):
+            os.kill(pid, signal.SIGCONT)
+        while "stood" not in report:
+            assert job.poll() is None and time.monotonic() < deadline, "no step came after the pause"
+            report, _, _ = look(tmp_path)
+        check_past(tmp_path, "more steps came after it")
+    finally:
+        for pid in children(job.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        job.wait(30)
+    check_past(tmp_path, "more steps came after it")
+
+
 @pytest.mark.parametrize("ranks", RANKS)
 def test_a_job_that_runs_does_not_stand(tmp_path, ranks):
     for i in range(TIMES):

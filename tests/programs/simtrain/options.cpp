@@ -21,14 +21,16 @@ void apply_slow_rank(Options* o) {
   if (rank == o->rank) o->kernel_factor = factor;
 }
 
-// "R:STEP", of this process's rank.
+// "R:STEP" or "R:STEP:SECONDS", of this process's rank.
 void apply_asleep(Options* o) {
   if (o->asleep.empty()) return;
   char *colon = nullptr, *end = nullptr;
   const long rank = std::strtol(o->asleep.c_str(), &colon, 10);
   const long step = *colon == ':' ? std::strtol(colon + 1, &end, 10) : -1;
+  if (step >= 0 && *end == ':')
+    o->asleep_s = static_cast<unsigned>(std::strtoul(end + 1, &end, 10));
   if (step < 0 || *end != '\0') {
-    throw CLI::ValidationError("--asleep", "'" + o->asleep + "' is not RANK:STEP");
+    throw CLI::ValidationError("--asleep", "'" + o->asleep + "' is not RANK:STEP[:SECONDS]");
   }
   if (rank == o->rank) o->asleep_in = static_cast<int>(step);
 }
@@ -61,7 +63,8 @@ Options parse_options(int argc, char** argv) {
       "--rank-variable", o.rank_variable,
       "how processes are told their rank; another name than RANK says it to nobody else");
   app.add_option("--slow-rank", o.slow_rank, "R:FACTOR: rank R's kernels take FACTOR times longer");
-  app.add_option("--asleep", o.asleep, "R:STEP: rank R sleeps for ever in that step");
+  app.add_option("--asleep", o.asleep,
+                 "R:STEP[:SECONDS]: rank R sleeps in that step, for ever or so long");
   app.add_option("--markers", o.markers, "what marks a step")
       ->check(
           CLI::IsMember({"nvtx", "sync", "none", "profiler", "profiler+nvtx", "profiler+sync"}));

@@ -23,7 +23,7 @@ struct Options {
   int ranks = 1;
   std::string rank_variable = "RANK";
   std::string slow_rank;  // R:FACTOR
-  std::string asleep;     // R:STEP
+  std::string asleep;     // R:STEP[:SECONDS]
   std::string markers = "nvtx";
   std::string profile_steps = "10-14";  // FIRST-LAST,...
   uint64_t seed = 1;
@@ -32,7 +32,8 @@ struct Options {
   int rank = 0;  // from the rank's variable
   bool launches_ranks = false;
   double kernel_factor = 1;
-  int asleep_in = -1;  // the step in which this rank stands; -1: none
+  int asleep_in = -1;     // the step in which this rank stands; -1: none
+  unsigned asleep_s = 0;  // 0: for ever
 };
 
 // Exits with CLI11's code on bad usage or --help.

@@ -144,7 +144,8 @@ void Trainer::step(int index) {
 }
 
 void Trainer::load_batch(int index) {
-  while (index == options_.asleep_in) ::pause();
+  if (index == options_.asleep_in && options_.asleep_s) ::sleep(options_.asleep_s);
+  while (index == options_.asleep_in && !options_.asleep_s) ::pause();
   uint64_t begin, end;
   {
     const NvtxRange range(marks("nvtx") || marks("sync"), "enumerate(DataLoader)#sim.__next__");

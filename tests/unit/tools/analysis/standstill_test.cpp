@@ -10,6 +10,7 @@
 namespace gpuprof::test {
 namespace {
 
+using analysis::key_of;
 using analysis::Standstill;
 using analysis::standstill_of;
 
@@ -106,6 +107,28 @@ TEST(Standstill, WhoIsGoneComesBeforeWhoSeemsToHaveIssuedLess) {
   EXPECT_EQ(describe(*found).find("as many"), std::string::npos) << describe(*found);
   const Rank killed_later{10, 1 * kSecond, 15 * kSecond};
   EXPECT_EQ(behind({{}, {9}, killed_later, {}}), Ranks{1});
+}
+
+// Complete dumps of windows that max_s cut, and no ring beside them.
+TEST(Standstill, AWindowThatWasCutTellsOfItsEndAlone) {
+  Trace trace = load_ranks({{}, {9}, {}, {}});
+  for (Process& process : trace.processes) {
+    process.recovered = false, process.completeness = Completeness::complete;
+    process.window_end = kEpochNs + 20 * kSecond;
+    process.summary.set_partial(true), process.summary.set_end_reason("max_s");
+  }
+  const auto found = standstill_of(trace);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->behind, Ranks{1});
+  EXPECT_TRUE(found->over());
+  EXPECT_STREQ(key_of(*found), "stood");
+  EXPECT_TRUE(describe(*found).starts_with("the job stood: rank 1 made no call from "));
+  trace.processes[2].recovered = true;
+  const auto killed = standstill_of(trace);
+  ASSERT_TRUE(killed);
+  EXPECT_FALSE(killed->over()) << "of one whose process was killed the end is known";
+  trace.processes[2].recovered = false, trace.processes[2].summary.set_partial(false);
+  EXPECT_FALSE(standstill_of(trace)) << "one ended as it should";
 }
 
 TEST(Standstill, CountsOfARankThatLostRecordsNameNobody) {
