@@ -41,6 +41,7 @@ struct RunTotals {
   char last_path[1600];
   uint64_t first_step, last_step;
   bool partial;
+  const char* cut_by;  // the limit that ended the last window; null: none
   uint64_t cost_ns, window_ns;
   uint64_t events;
   uint64_t left_out;
@@ -149,6 +150,8 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
   // The window of the whole program ends with it; an early one is none of the schedule's.
   const bool whole = session().config.schedule.all && std::strcmp(window.end_reason, "exit") == 0;
   g_run.partial = window.partial && !whole && !g_run.early;
+  const bool limited = std::strncmp(window.end_reason, "max_", 4) == 0;
+  g_run.cut_by = limited ? window.end_reason : nullptr;
   g_run.cost_ns += totals.hook_cost_ns + totals.cupti_overhead_ns;
   g_run.window_ns += static_cast<uint64_t>(
       static_cast<double>(window.end_ticks - window.begin_ticks) / session().clock.ticks_per_ns);
@@ -421,8 +424,9 @@ void print_closing_line() {
                   g_run.left_out);
   }
   log_line(LogLevel::info,
-           "%s%s%s%s, %" PRIu64 " events%s%s, cost %.1f %%. Next: gpuprof report %s", steps,
-           g_run.partial ? ", cut short" : "", marks, ranks, g_run.events,
+           "%s%s%s%s%s%s, %" PRIu64 " events%s%s, cost %.1f %%. Next: gpuprof report %s", steps,
+           g_run.partial ? ", cut short" : "", g_run.partial && g_run.cut_by ? " by " : "",
+           g_run.partial && g_run.cut_by ? g_run.cut_by : "", marks, ranks, g_run.events,
            several ? " on this one" : "", left_out, cost, folder);
 }
 

@@ -12,6 +12,7 @@
 #include "formats/trace/activities.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/intervals.h"
+#include "tools/analysis/short_windows.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -89,6 +90,11 @@ void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
   if (!report.whole_windows) return;
   const bool differ = std::any_of(timelines.begin(), timelines.end(),
                                   [](const Timeline& timeline) { return timeline.ranks_differ; });
+  if (const auto cut = short_window(*timelines.front().process)) {
+    add_finding<FindingKind::whole_windows>(
+        report.findings, static_cast<double>(report.steps.size()), cut->why, "record " + cut->what);
+    return;
+  }
   add_finding<FindingKind::whole_windows>(
       report.findings, static_cast<double>(report.steps.size()),
       differ ? "the order of the GPU's work shows other steps on some ranks than on others"

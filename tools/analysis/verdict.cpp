@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "tools/analysis/lost_records.h"
 #include "tools/analysis/no_verdict.h"
 #include "tools/analysis/ranks/rank_jitter.h"
+#include "tools/analysis/short_windows.h"
 #include "tools/analysis/spread.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/throttle.h"
@@ -189,6 +191,9 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     by_clock_ = by_clock_ && timeline.step_source().starts_with("time:");
     note_step_log(timeline);
     host_waits_.add(timeline);
+    if (const auto cut = short_window(*timeline.process)) {
+      short_window_ = fmt::format("{}: record {}", cut->why, cut->what);
+    }
     if (ranks.comparable && ranks.speeds[i].collectives) {
       waited_us_ += ranks.speeds[i].exposed_us * own;
       steadily_waited_us_ += ranks.speeds[i].exposed_median_us * own;
@@ -255,6 +260,10 @@ void Judge::note_step_log(const Timeline& timeline) {
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
   if (report.standstill && !report.standstill->over()) return describe(*report.standstill);
+  std::set<uint64_t> numbers;
+  for (const StepRow& row : report.steps) numbers.insert(row.anatomy.step);
+  const bool few = report.whole_windows || numbers.size() < 2;
+  if (few && !short_window_.empty()) return short_window_;
   if (report.steps.empty() && untimed_steps_ && !cut_off_) {
     return "no step has complete GPU times: the process was killed or is still running; record at "
            "least 3 steps";
@@ -265,12 +274,7 @@ std::string Judge::reason_against(const Report& report) const {
   if (report.steps.empty()) {
     return "no step was recorded: mark steps (gpuprof run --step), or record a longer window";
   }
-  std::vector<uint64_t> numbers;
-  for (const StepRow& row : report.steps) numbers.push_back(row.anatomy.step);
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  if (numbers.size() < 2 && !report.whole_windows)
-    return "one step is too few: record at least three";
+  if (few && !report.whole_windows) return "one step is too few: record at least three";
   if (works_ == 0 && cut_off_) {
     return damaged_ ? "the file is damaged, and no GPU work is left"
                     : "the file was cut off before its GPU work";

@@ -65,6 +65,7 @@ class Judge {
   double long_steps_pct_ = 0;      // of the whole run: what long steps take beyond others
   double throttled_pct_ = 0;       // of the compute time: lost to a lower clock
   std::string throttle_text_;
+  std::string short_window_;               // text: a limit ended a window before it had two steps
   std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
   WorkOfMarkedSteps work_;
