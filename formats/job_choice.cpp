@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -25,12 +26,18 @@ struct Member {
   std::string host;
   // CLOCK_MONOTONIC, in ns: when the process began, to 10 ms; its last window's end.
   int64_t started = INT64_MAX, ended = 0;
+  int64_t clock_offset = 0;         // of times since the Unix epoch to these
+  std::set<uint64_t> of_all_ranks;  // identities of its communicators of the whole world
+
+  bool started_after(const Member& other) const {
+    return started > 0 && std::min(started + clock_offset, begin) > other.end;
+  }
 };
 
 struct Attempt {
-  std::string job, number;
-  bool numbered = false;  // by the dumps themselves
-  std::string name;       // its number; of a later one with the same number "0#2"
+  std::string job;
+  std::set<std::string> numbers;  // as the dumps have them; none: they do not
+  std::string name;  // its number, "1/0" of several; of a later one with the same "0#2"
   std::vector<Member> members;
 
   int64_t begin() const {
@@ -74,6 +81,14 @@ int64_t started_by(const Process& process) {
   return std::min(of_kernel, process.clock.monotonic_ns(loaded));
 }
 
+void note_communicators(const Process& process, Member& member) {
+  for (int i = 0; i < process.summary.communicator_size(); ++i) {
+    const dump::Communicator& each = process.summary.communicator(i);
+    const bool of_all = static_cast<int32_t>(each.rank_count()) == process.header.world_size();
+    if (of_all && each.identity() != 0) member.of_all_ranks.insert(each.identity());
+  }
+}
+
 std::vector<Member> members_of(Trace& trace) {
   std::map<ProcessKey, Member> found;
   for (Process& process : trace.processes) {
@@ -87,6 +102,8 @@ std::vector<Member> members_of(Trace& trace) {
     member.host = process.header.host();
     member.started = std::min(member.started, started_by(process));  // exec loads the library anew
     member.ended = std::max(member.ended, process.monotonic(process.window_end));
+    member.clock_offset = process.realtime_offset;
+    note_communicators(process, member);
   }
   std::vector<Member> out;
   for (auto& [key, member] : found) out.push_back(std::move(member));
@@ -116,27 +133,63 @@ std::string free_name(const std::string& number, const std::set<std::string>& ta
   return name;
 }
 
+// The part of a number that the scheduler counted, for all hosts alike: "1." of "1.0".
+std::string_view of_scheduler(std::string_view number) {
+  const size_t dot = number.find('.');
+  return number.substr(0, dot == std::string_view::npos ? 0 : dot + 1);
+}
+
+// Each of torchrun's agents counts its own restarts: one whose workers were well when another's
+// failed starts them again uncounted. Members with other numbers are of one attempt if they are
+// other ranks of its world, live at the same time, and have a communicator in common, as far as is
+// known.
+bool completes(const Attempt& attempt, const Member& member, const std::string& number) {
+  if (of_scheduler(*attempt.numbers.begin()) != of_scheduler(number)) return false;
+  if (member.world < 2 || member.rank < 0 || attempt.ranks().contains(member.rank)) return false;
+  return std::all_of(attempt.members.begin(), attempt.members.end(), [&](const Member& other) {
+    const bool known = !other.of_all_ranks.empty() && !member.of_all_ranks.empty();
+    const bool shares =
+        std::any_of(member.of_all_ranks.begin(), member.of_all_ranks.end(),
+                    [&](uint64_t identity) { return other.of_all_ranks.contains(identity); });
+    return other.world == member.world && !member.started_after(other) &&
+           !other.started_after(member) && (!known || shares);
+  });
+}
+
+// By what the dumps themselves say.
+bool may_be_of(const Attempt& attempt, const Member& member, const std::string& number) {
+  if (attempt.numbers.empty() || number.empty()) return attempt.numbers.empty() && number.empty();
+  return attempt.numbers.contains(number) || completes(attempt, member, number);
+}
+
+void name_attempts(std::vector<Attempt>& attempts) {
+  std::map<std::string, std::set<std::string>> taken;  // by job
+  for (Attempt& attempt : attempts) {
+    std::set<std::string>& names = taken[attempt.job];
+    std::string number;
+    for (auto at = attempt.numbers.rbegin(); at != attempt.numbers.rend(); ++at) {
+      number += (number.empty() ? "" : "/") + *at;
+    }
+    attempt.name = free_name(number.empty() ? std::to_string(names.size()) : number, names);
+    names.insert(attempt.name);
+  }
+}
+
 std::vector<Attempt> attempts_of(Trace& trace) {
   std::vector<Attempt> out;
   for (Member& member : members_of(trace)) {
     const std::string job = job_of(*member.windows[0]);
     const std::string number = member.windows[0]->header.attempt();
     Attempt* found = nullptr;
-    std::set<std::string> names;  // of the job's attempts before this process
     for (Attempt& attempt : out) {
-      if (attempt.job != job) continue;
-      names.insert(attempt.name);
-      if (attempt.numbered != !number.empty()) continue;
-      if (attempt.numbered && attempt.number != number) continue;
+      if (attempt.job != job || !may_be_of(attempt, member, number)) continue;
       found = begins_another(attempt, member) ? nullptr : &attempt;
     }
-    if (!found) {
-      const std::string own = number.empty() ? std::to_string(names.size()) : number;
-      out.push_back({job, own, !number.empty(), free_name(own, names), {}});
-      found = &out.back();
-    }
+    if (!found) found = &out.emplace_back(Attempt{job, {}, {}, {}});
+    if (!number.empty()) found->numbers.insert(number);
     found->members.push_back(std::move(member));
   }
+  name_attempts(out);
   return out;
 }
 
@@ -259,6 +312,23 @@ void note_missing(Trace& trace, const Attempt& attempt) {
                                     rank_ranges(missing) + (missing.size() == 1 ? " is" : " are")));
 }
 
+// Attempts that are read as one: several processes of one rank are then summed up as if they were
+// one.
+void note_mixed(Trace& trace, const std::vector<const Attempt*>& attempts) {
+  std::map<int32_t, size_t> processes;
+  for (const Attempt* attempt : attempts) {
+    for (const Member& member : attempt->members) ++processes[member.rank];
+  }
+  std::vector<int32_t> several;
+  for (const auto& [rank, count] : processes) {
+    if (rank >= 0 && count > 1) several.push_back(rank);
+  }
+  if (attempts.size() < 2 || several.empty()) return;
+  trace.notes.push_back(fmt::format("{} attempts are read as one: {}; {} {} several processes",
+                                    attempts.size(), list(attempts, false), rank_ranges(several),
+                                    several.size() == 1 ? "has" : "have"));
+}
+
 void note_truncated(Trace& trace, const Attempt& attempt) {
   std::vector<int32_t> ranks;
   for (const Member& member : attempt.members) {
@@ -368,6 +438,7 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
     }
   }
   if (choice.attempt == "all") {
+    note_mixed(trace, of_job);
     if (of_job.size() < attempts.size()) keep_only(trace, of_job);
     return true;
   }

@@ -28,17 +28,21 @@ struct Dump {
   int64_t started = -1;    // in hundredths of a second since boot; -1: as `pid`
   uint64_t loaded_us = 0;  // when the library was; 0: not known
   uint32_t parent = 0;     // for which this loads data; it started when its pid says
+  uint32_t window = 0;
+  int world = 0;              // of its job; 0: as all of them
+  uint64_t communicator = 0;  // identity of that of all ranks; 0: not known
 };
 
 std::string dump_of(const Dump& d, int world) {
   const auto ticks = [](uint64_t us) { return 2'000'000 + us * kTicksPerUs; };
   dump::Header header = make_header(0, d.rank);
+  header.set_window(d.window);
   header.set_pid(d.pid + static_cast<uint32_t>(d.rank));
   header.set_os_start_time(d.started < 0 ? d.pid : static_cast<uint64_t>(d.started));
   if (d.loaded_us != 0) header.set_process_start_ticks(ticks(d.loaded_us));
   header.set_parent_pid(d.parent);
   header.set_parent_start_time(d.parent);
-  header.set_world_size(world);
+  header.set_world_size(d.world ? d.world : world);
   header.set_job(d.job);
   header.set_run(d.run);
   header.set_attempt(d.attempt);
@@ -61,6 +65,11 @@ std::string dump_of(const Dump& d, int world) {
   if (d.whole) {
     dump::Summary summary = make_summary(ticks(d.to_us), d.first_step, d.first_step + 2);
     summary.set_window_begin_ticks(ticks(d.from_us));
+    if (d.communicator) {
+      dump::Communicator* const own = summary.add_communicator();
+      own->set_identity(d.communicator);
+      own->set_rank_count(static_cast<uint32_t>(d.world ? d.world : world));
+    }
     append(bytes, ChunkKind::summary, summary);
   }
   return std::string(view(bytes));
@@ -81,7 +90,7 @@ class JobChoiceTest : public ::testing::Test {
     size_t number = 0;
     for (const Dump& d : dumps) {
       std::ofstream(folder + "/node1_r" + std::to_string(d.rank) + "_" + std::to_string(number++) +
-                        "_w0.gpuprof",
+                        "_w" + std::to_string(d.window) + ".gpuprof",
                     std::ios::binary)
           << dump_of(d, world);
     }
@@ -154,6 +163,46 @@ TEST_F(JobChoiceTest, AttemptsOfOneNumberHaveNamesOfTheirOwn) {
   EXPECT_EQ(pids(read(dumps, 2, {"", "0#3"})), (Pids{300, 301}));
 }
 
+// Two agents of torchrun: a rank of the first fails, so that it counts a restart. The second starts
+// its workers again uncounted.
+std::vector<Dump> second_round() {
+  return {{.rank = 2, .pid = 200, .attempt = "0", .from_us = 5000, .to_us = 6000},
+          {.rank = 0, .pid = 200, .attempt = "1", .from_us = 5100, .to_us = 6100},
+          {.rank = 1, .pid = 200, .attempt = "1", .from_us = 5200, .to_us = 6200},
+          {.rank = 3, .pid = 200, .attempt = "0", .from_us = 5300, .to_us = 6300}};
+}
+
+TEST_F(JobChoiceTest, AgentsThatCountOtherRestartsAreOfOneAttempt) {
+  std::vector<Dump> dumps = second_round();
+  const Input alone = read(dumps, 4);
+  EXPECT_EQ(pids(alone).size(), 4u);
+  EXPECT_EQ(notes(alone), "");
+  for (int rank = 0; rank < 4; ++rank) {
+    dumps.push_back({.rank = rank, .pid = 100, .attempt = "0"});
+  }
+  const Input input = read(dumps, 4);
+  EXPECT_EQ(pids(input), (Pids{200, 201, 202, 203}));
+  EXPECT_NE(notes(input).find("2 attempts of job 77 are here: 0 (4 of 4 ranks"), std::string::npos)
+      << notes(input);
+  EXPECT_NE(notes(input).find(", 1/0 (4 of 4 ranks"), std::string::npos) << notes(input);
+  EXPECT_EQ(pids(read(dumps, 4, {"", "1/0"})), (Pids{200, 201, 202, 203}));
+  EXPECT_EQ(pids(read(dumps, 4, {"", "0"})), (Pids{100, 101, 102, 103}));
+}
+
+TEST_F(JobChoiceTest, OtherNumbersAreOtherAttemptsIfMoreTellsThemApart) {
+  std::vector<Dump> dumps = second_round();
+  for (Dump& d : dumps) d.communicator = 77;
+  EXPECT_EQ(read(dumps, 4).trace.processes.size(), 4u);
+  dumps[1].communicator = dumps[2].communicator = 78;
+  EXPECT_EQ(read(dumps, 4).trace.processes.size(), 2u) << "they know each other not";
+  dumps = second_round();
+  dumps[0].attempt = dumps[3].attempt = "1.0";
+  EXPECT_EQ(read(dumps, 4).trace.processes.size(), 2u) << "the scheduler started one of them again";
+  dumps = second_round();
+  dumps[1].from_us = dumps[2].from_us = 7000, dumps[1].to_us = dumps[2].to_us = 8000;
+  EXPECT_EQ(read(dumps, 4).trace.processes.size(), 2u) << "one after the other";
+}
+
 // One that a dump numbers, after one that nobody has numbered.
 TEST_F(JobChoiceTest, ANumberOfTimeIsNotTakenTwice) {
   const std::vector<Dump> dumps = two_attempts("1", "");
@@ -162,7 +211,10 @@ TEST_F(JobChoiceTest, ANumberOfTimeIsNotTakenTwice) {
 }
 
 TEST_F(JobChoiceTest, TakesAllAttemptsAsOneIfAsked) {
-  EXPECT_EQ(read(two_attempts(), 2, {"", "all"}).trace.processes.size(), 4u);
+  const Input input = read(two_attempts(), 2, {"", "all"});
+  EXPECT_EQ(input.trace.processes.size(), 4u);
+  EXPECT_NE(notes(input).find("2 attempts are read as one: 0 (2 of 2 ranks"), std::string::npos);
+  EXPECT_NE(notes(input).find("; ranks 0-1 have several processes"), std::string::npos);
 }
 
 TEST_F(JobChoiceTest, AllAttemptsAreThoseOfOneJob) {

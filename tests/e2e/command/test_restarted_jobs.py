@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of several agents of torchrun, each of which counts its own restarts: all ranks of a round are read together."""
+import json
+import subprocess
+
+import harness
+import pytest
+
+RANKS = 4
+
+
+def rank(folder, number, restarts, round_, *, world=RANKS, steps=40, comm=("--comm-mb", "1")):
+    env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_RUN="job", TORCHELASTIC_RUN_ID="job", RANK=number, WORLD_SIZE=world,
+                            LOCAL_RANK=number, TORCHELASTIC_RESTART_COUNT=restarts, SIMTRAIN_ID_FILE=folder / f"id.{round_}",
+                            GPUPROF_SCHEDULE="skip_first=5,wait=0,warmup=2,active=5")
+    return subprocess.Popen([harness.SIMTRAIN, "--steps", str(steps), "--ranks", str(world), "--layers", "2", "--kernel-us", "1000", *comm],
+                            env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def round_of(folder, name, *restarts):
+    """A rank for each."""
+    ranks = [rank(folder, number, own, name, world=len(restarts)) for number, own in enumerate(restarts)]
+    assert [each.wait(60) for each in ranks] == [0] * len(ranks)
+
+
+def report(folder, *options):
+    out = folder / "out/job"
+    found = json.loads(harness.checked("report", "--format", "json", *options, out).out)
+    return sorted(row["rank"] for row in found["processes"]), "\n".join(json.loads(
+        harness.checked("info", "--format", "json", *options, out).out)["notes"])
+
+
+@pytest.mark.parametrize("first", (True, False))
+def test_a_round_of_agents_that_count_other_restarts_is_whole(tmp_path, first):
+    if first:  # else it ends before its windows
+        round_of(tmp_path, "a", 0, 0, 0, 0)
+    round_of(tmp_path, "b", 1, 1, 0, 0)
+    ranks, notes = report(tmp_path)
+    assert ranks == [0, 1, 2, 3] and "missing" not in notes
+    assert ("taking 1/0, the newest whole one" in notes) == first, notes
+    assert len(harness.dumps(tmp_path / "out")) == (8 if first else 4)
+    if first:
+        assert "2 attempts are read as one: 0 (4 of 4 ranks" in report(tmp_path, "--attempt", "all")[1]
+        assert report(tmp_path, "--attempt", "0")[0] == [0, 1, 2, 3]
