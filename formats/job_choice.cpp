@@ -118,8 +118,13 @@ bool runs_again(const Member& before, const Member& after) {
   return after.host == before.host && after.started > 0 && after.started >= before.ended;
 }
 
-// Whether this process can only be of the attempt after: its rank has run before, and ended.
+// Whether this process can only be of the attempt after: its rank has run before, and ended, or it
+// was started when all that is recorded of the others was over.
 bool begins_another(const Attempt& attempt, const Member& member) {
+  const auto is_before = [&](const Member& other) { return member.started_after(other); };
+  if (member.rank >= 0 && std::all_of(attempt.members.begin(), attempt.members.end(), is_before)) {
+    return true;
+  }
   return std::any_of(attempt.members.begin(), attempt.members.end(), [&](const Member& other) {
     return other.rank == member.rank && member.begin >= other.end &&
            (member.rank >= 0 || runs_again(other, member));
@@ -156,8 +161,10 @@ bool completes(const Attempt& attempt, const Member& member, const std::string& 
   });
 }
 
-// By what the dumps themselves say.
+// By what the dumps themselves say. A job that goes on with other ranks is another attempt.
 bool may_be_of(const Attempt& attempt, const Member& member, const std::string& number) {
+  const int32_t world = attempt.world();
+  if (world > 0 && member.world > 0 && world != member.world) return false;
   if (attempt.numbers.empty() || number.empty()) return attempt.numbers.empty() && number.empty();
   return attempt.numbers.contains(number) || completes(attempt, member, number);
 }

@@ -42,3 +42,11 @@ def test_a_round_of_agents_that_count_other_restarts_is_whole(tmp_path, first):
     if first:
         assert "2 attempts are read as one: 0 (4 of 4 ranks" in report(tmp_path, "--attempt", "all")[1]
         assert report(tmp_path, "--attempt", "0")[0] == [0, 1, 2, 3]
+
+
+def test_a_job_that_goes_on_with_more_ranks_is_another_attempt(tmp_path):
+    round_of(tmp_path, "a", 0, 0)
+    round_of(tmp_path, "b", 0, 0, 0, 0)
+    ranks, notes = report(tmp_path)
+    assert ranks == [0, 1, 2, 3] and "0 (2 of 2 ranks" in notes and "taking 0#2, the newest whole one" in notes, notes
+    assert report(tmp_path, "--attempt", "0")[0] == [0, 1]

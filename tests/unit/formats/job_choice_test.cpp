@@ -203,6 +203,27 @@ TEST_F(JobChoiceTest, OtherNumbersAreOtherAttemptsIfMoreTellsThemApart) {
   EXPECT_EQ(read(dumps, 4).trace.processes.size(), 2u) << "one after the other";
 }
 
+TEST_F(JobChoiceTest, AJobThatGoesOnWithMoreRanksIsAnotherAttempt) {
+  std::vector<Dump> dumps = {{.rank = 0, .pid = 100, .attempt = "0", .world = 2},
+                             {.rank = 1, .pid = 100, .attempt = "0", .world = 2}};
+  for (const int rank : {3, 2, 1, 0}) {
+    const uint64_t begin = 5000 + 100 * static_cast<uint64_t>(3 - rank);
+    dumps.push_back({rank, 200, "77", "0", "shared", begin, begin + 1000});
+  }
+  EXPECT_EQ(pids(read(dumps, 4)), (Pids{200, 201, 202, 203}));
+  EXPECT_EQ(pids(read(dumps, 4, {"", "0"})), (Pids{100, 101}));
+}
+
+// Its ranks do not tell it: none of them has run before.
+TEST_F(JobChoiceTest, WhatStartsAfterAllOthersHaveEndedIsAnotherAttempt) {
+  std::vector<Dump> dumps = {
+      {.rank = 0, .pid = 100, .attempt = "0"},
+      {.rank = 2, .pid = 200, .attempt = "0", .from_us = 5000, .to_us = 6000}};
+  EXPECT_EQ(read(dumps, 4).trace.processes.size(), 1u);
+  dumps[1].started = 100;
+  EXPECT_EQ(read(dumps, 4).trace.processes.size(), 2u) << "it was there before";
+}
+
 // One that a dump numbers, after one that nobody has numbered.
 TEST_F(JobChoiceTest, ANumberOfTimeIsNotTakenTwice) {
   const std::vector<Dump> dumps = two_attempts("1", "");
