@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "formats/core/early_window.h"
+#include "formats/ring_beside.h"
 #include "formats/trace/listing.h"
 #include "formats/trace/process_key.h"
 
@@ -319,6 +321,46 @@ void note_missing(Trace& trace, const Attempt& attempt) {
                                     rank_ranges(missing) + (missing.size() == 1 ? " is" : " are")));
 }
 
+// When a process ended for which a later window of others has no dump.
+std::string end_of(const Member& member) {
+  const std::optional<uint64_t> boundaries = boundaries_beside(*member.windows.back());
+  if (!boundaries || *boundaries < 2) return {};
+  return fmt::format(" (its process was killed or still runs, and its last step so far is {})",
+                     *boundaries - 2);
+}
+
+// Ranks that have windows, but not each that others have: they ended before it, or it is to come.
+void note_missing_in_windows(Trace& trace, const Attempt& attempt) {
+  std::map<uint32_t, std::set<int32_t>> windows;
+  for (const Member& member : attempt.members) {
+    for (const Process* window : member.windows) {
+      const uint32_t number = window->header.window();
+      const bool is_none =
+          window->recovered && window->header.window_begin_ticks() == 0 &&
+          window->summary.window_begin_ticks() == 0;  // what a ring has beside them
+      if (member.rank < 0 || is_early_window(number) || is_none) continue;
+      windows[number].insert(member.rank);
+    }
+  }
+  const size_t all = attempt.ranks().size();
+  for (const auto& [number, there] : windows) {
+    if (there.size() == all) continue;
+    std::vector<int32_t> missing;
+    std::string end;
+    for (const Member& member : attempt.members) {
+      if (member.rank < 0 || there.contains(member.rank)) continue;
+      missing.push_back(member.rank);
+      end = end_of(member);
+    }
+    std::sort(missing.begin(), missing.end());
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+    trace.notes.push_back(fmt::format("window {} is of {} of these {} ranks: {} {} no dump of it{}",
+                                      number, there.size(), all, rank_ranges(missing),
+                                      missing.size() == 1 ? "has" : "have",
+                                      missing.size() == 1 ? end : ""));
+  }
+}
+
 // Attempts that are read as one: several processes of one rank are then summed up as if they were
 // one.
 void note_mixed(Trace& trace, const std::vector<const Attempt*>& attempts) {
@@ -467,6 +509,7 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
         chosen->name, chosen->whole() ? " whole one" : ", as none is whole"));
   }
   note_missing(trace, *chosen);
+  note_missing_in_windows(trace, *chosen);
   note_truncated(trace, *chosen);
   note_late(trace, *chosen);
   note_versions(trace, *chosen);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of several agents of torchrun, each of which counts its own restarts: all ranks of a round are read together."""
+"""Jobs of several agents of torchrun, each of which counts its own restarts: all ranks of a round are read together. And
+ranks that died between two windows are named."""
 import json
+import re
 import subprocess
+import time
 
 import harness
 import pytest
@@ -50,3 +53,30 @@ def test_a_job_that_goes_on_with_more_ranks_is_another_attempt(tmp_path):
     ranks, notes = report(tmp_path)
     assert ranks == [0, 1, 2, 3] and "0 (2 of 2 ranks" in notes and "taking 0#2, the newest whole one" in notes, notes
     assert report(tmp_path, "--attempt", "0")[0] == [0, 1]
+
+
+def test_a_rank_that_died_between_two_windows_is_named(tmp_path):
+    """Without collectives, so that the others go on."""
+    ranks = [rank(tmp_path, number, 0, "a", world=3, steps=1000000, comm=()) for number in range(3)]
+    job = tmp_path / "out/job"
+    deadline = time.monotonic() + 60
+
+    def wait_for(count, window):
+        while len(list(job.glob(f"*_{window}.gpuprof"))) < count:
+            assert time.monotonic() < deadline, f"no {count} dumps of {window}"
+            time.sleep(0.05)
+
+    try:
+        wait_for(3, "w0")
+        ranks[2].kill()
+        ranks[2].wait(10)
+        harness.checked("trigger", job)
+        wait_for(2, "w1")
+    finally:
+        for each in ranks:
+            each.kill()
+            each.wait(10)
+    _, notes = report(tmp_path)
+    assert re.search(r"window 1 is of 2 of these 3 ranks: rank 2 has no dump of it "
+                     r"\(its process was killed or still runs, and its last step so far is \d+\)", notes), notes
+    assert "window 0" not in notes

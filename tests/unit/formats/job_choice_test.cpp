@@ -224,6 +224,15 @@ TEST_F(JobChoiceTest, WhatStartsAfterAllOthersHaveEndedIsAnotherAttempt) {
   EXPECT_EQ(read(dumps, 4).trace.processes.size(), 2u) << "it was there before";
 }
 
+TEST_F(JobChoiceTest, NamesRanksWithoutALaterWindow) {
+  std::vector<Dump> dumps;
+  for (int rank = 0; rank < 3; ++rank) dumps.push_back({.rank = rank});
+  for (const int rank : {0, 2}) {
+    dumps.push_back({.rank = rank, .from_us = 5000, .to_us = 6000, .first_step = 40, .window = 1});
+  }
+  EXPECT_EQ(notes(read(dumps, 3)), "window 1 is of 2 of these 3 ranks: rank 1 has no dump of it\n");
+}
+
 // One that a dump numbers, after one that nobody has numbered.
 TEST_F(JobChoiceTest, ANumberOfTimeIsNotTakenTwice) {
   const std::vector<Dump> dumps = two_attempts("1", "");
