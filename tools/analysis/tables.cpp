@@ -227,9 +227,20 @@ class TableMaker {
     for (CollectiveRow& row : out_.collectives) row.name.resize(row.name.find('\n'));
   }
 
+  // Of the time of a kernel that does several calls, as in a group, each has its part by its bytes.
+  static double weight_of(const Timeline& timeline, const Event& call) {
+    const auto bytes =
+        collective_own_bytes(timeline.trace->shape(call), timeline.process->extra(call));
+    return std::max(1.0, static_cast<double>(bytes.value_or(0)));
+  }
+
   void add_collectives(const Timeline& timeline) {
     const Process& process = *timeline.process;
     EventIndex last = EventIndex::none;
+    std::unordered_map<EventIndex, double> weights;  // of all calls of a kernel
+    for (const CollectiveKernel& pair : process.collective_kernels) {
+      weights[pair.kernel] += weight_of(timeline, process.event(pair.collective));
+    }
     for (const CollectiveKernel& pair : process.collective_kernels) {
       const Event& call = process.event(pair.collective);
       const Event& kernel = process.event(pair.kernel);
@@ -238,7 +249,8 @@ class TableMaker {
       const std::string_view group = group_label(timeline.trace->text(shape.group),
                                                  timeline.trace->text(shape.group_description));
       CollectiveRow& row = collective_row(timeline.trace->text(shape.name), group);
-      row.total_us += static_cast<double>(kernel.end - kernel.begin) / 1000;
+      const double share = weight_of(timeline, call) / weights[pair.kernel];
+      row.total_us += share * static_cast<double>(kernel.end - kernel.begin) / 1000;
       if (pair.collective == last) continue;
       last = pair.collective;
       ++row.count;

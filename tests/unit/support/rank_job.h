@@ -47,6 +47,7 @@ struct RankJob {
   int split = 0;            // a ReduceScatter a step in each group of so many ranks
   bool shrunk = false;      // a Broadcast a step in all ranks but the last
   int64_t message = 0;      // a step: each rank sends to the next one, for so long
+  int64_t exchange = 0;     // a step: a kernel in which all send to all, each to itself, too
   int late_windows = 0;     // every second rank's window begins so many steps later
   int64_t copy = 0;         // to the GPU, each step, before all kernels
   int64_t allocation = 0;   // cudaMalloc and cudaFree, each so long, likewise
@@ -83,7 +84,14 @@ struct RankCall {
   int peer = -1;             // of a message
   uint64_t count = 1 << 20;  // of floats
   int calls = 1;
-  int64_t ready = 0;  // when all ranks have come
+  int64_t ready = 0;    // when all ranks have come
+  bool to_all = false;  // `calls` are a message to and from each rank
+
+  RankCall each(int i) const {
+    RankCall out = *this;
+    if (to_all) out.name = i % 2 ? "ncclRecv" : "ncclSend", out.peer = i / 2;
+    return out;
+  }
 };
 
 // Of one rank: its records, as they come.
@@ -155,7 +163,7 @@ class RankWriter {
     if (call.calls > 1) group_call("ncclGroupStart", at, at + piece);
     for (int i = 0; i < call.calls; ++i) {
       const int64_t begin = at + piece * (call.calls > 1 ? i + 1 : 0);
-      add(collective_record(call, begin, call.calls > 1 ? begin + piece : host_), true);
+      add(collective_record(call.each(i), begin, call.calls > 1 ? begin + piece : host_), true);
     }
     if (call.calls > 1) at += piece * (call.calls + 1), group_call("ncclGroupEnd", at, host_);
     if (job_.by_copies) return copies_of_call(call, at + piece / 4, end);
@@ -284,7 +292,8 @@ class RankWriter {
     c.collective.communicator = handle_of(call.communicator);
     c.collective.stream = 0x6000, c.collective.count = call.count, c.collective.data_type = 7;
     c.collective.peer = call.peer;
-    c.collective.sequence = sequences_[{call.communicator, call.peer < 0 ? "" : call.name}]++;
+    c.collective.sequence = sequences_[{
+        call.communicator, call.peer < 0 ? "" : call.name + std::to_string(call.peer)}]++;
     c.collective.rank_count = static_cast<uint16_t>(call.ranks);
     c.collective.rank = static_cast<uint16_t>(call.rank);
     return c;
@@ -427,7 +436,8 @@ inline std::vector<HostClock> run_rank_job(
     for (const auto& rank : members) last = std::max(last, rank->arrive());
     call.ranks = end - first, call.ready = last;
     for (const auto& rank : members) {
-      rank->leave(last + call.calls * job.collective + rank->jitter(job.leaving), call);
+      const int64_t length = call.to_all ? job.exchange : call.calls * job.collective;
+      rank->leave(last + length + rank->jitter(job.leaving), call);
       ++call.rank;
     }
   };
@@ -444,6 +454,11 @@ inline std::vector<HostClock> run_rank_job(
       rank->kernels(job.layers * job.forward);
     }
     for (int rank = 0; job.message > 0 && rank + 1 < job.ranks; ++rank) message(rank, rank + 1);
+    if (job.exchange > 0) {
+      RankCall call;
+      call.to_all = true, call.calls = 2 * job.ranks;
+      collective(0, job.ranks, call);
+    }
     for (int layer = 0; layer < job.layers; ++layer) {
       for (const auto& rank : ranks) rank->kernels(job.backward);
       RankCall call;

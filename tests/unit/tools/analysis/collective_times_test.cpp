@@ -86,6 +86,17 @@ TEST(CollectiveTimes, MatchesAllWhereAllRecordedIt) {
   EXPECT_EQ(times.matched, times.calls);
 }
 
+TEST(CollectiveTable, CallsOfOneKernelShareItsTime) {
+  test::RankJob job = job_of(4);
+  job.exchange = 80'000, job.noise = 0;
+  const Report report = make_report(test::load_rank_job(job));
+  double us = 0;
+  for (const CollectiveRow& row : report.tables.collectives) {
+    if (row.name == "ncclSend" || row.name == "ncclRecv") us += row.total_us;
+  }
+  EXPECT_NEAR(us, 80.0 * job.steps * job.ranks, 1) << "not 8 times as much";
+}
+
 TEST(CollectiveTimes, SaysWhoWaitsForWhomAndWhatIsExposed) {
   test::RankJob job = job_of(4);
   job.slow_rank = 2, job.factor = 2, job.kernel = 100'000;
