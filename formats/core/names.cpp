@@ -48,16 +48,43 @@ constexpr std::string_view kExchanges[] = {
     "moeA2ACombineKernel",         // and FlashInfer's
     "moeAllToAllKernel",           // TensorRT-LLM's moeCommKernels.cu and fusedMoeCommKernels.cu
     "rmsNormLamport",              // both's, after a two-shot all-reduce: waits for the peers' sums
-    "nvshmem",                     // NVSHMEM's own
+    "nvshmem",                     // NVSHMEM's own,
+    "alltoall_on_stream_kernel",   // and those of its calls from the host
+    "barrier_on_stream_kernel",    // (nvshmemi_h_to_d_coll_defs.cuh)
+    "broadcast_on_stream_kernel",
+    "fcollect_on_stream_kernel",
+    "rdxn_on_stream_kernel",
+    "reducescatter_on_stream_kernel",
+    "sync_on_stream_kernel",
+    "sync_all_on_stream_kernel",
     "RaggedAllToAllKernel",        // XLA's ragged_all_to_all_kernel_lib.cu.h,
     "RaggedAllToAllDeviceKernel",  // ragged_all_to_all_device_kernel_lib.cu.h
     "MultiGpuBarrier",             // and multi_gpu_barrier_kernel.cu.h
 };
-// DeepEP's intranode.cu, internode.cu and internode_ll.cu, plain and mangled; its layout.cu
-// computes.
+// DeepEP's intranode.cu, internode.cu and internode_ll.cu, later in csrc/kernels/legacy, and its
+// kernels of deep_ep/include/deep_ep/impls, plain and mangled. Its layout.cu computes, and so do
+// kernels there that copy or sum up what has come already.
 constexpr std::string_view kDeepEp = "deep_ep";
-constexpr std::string_view kOfDeepEp[] = {"deep_ep::intra", "deep_ep::inter", "deep_ep9intranode",
-                                          "deep_ep9internode", "deep_ep12internode_ll"};
+constexpr std::string_view kOfDeepEp[] = {"deep_ep::intra",
+                                          "deep_ep::inter",
+                                          "deep_ep9intranode",
+                                          "deep_ep9internode",
+                                          "deep_ep12internode_ll",
+                                          "deep_ep::legacy::intra",
+                                          "deep_ep::legacy::inter",
+                                          "deep_ep6legacy9intranode",
+                                          "deep_ep6legacy9internode",
+                                          "6legacy12internode_ll",
+                                          "deep_ep::elastic::",
+                                          "deep_ep7elastic",
+                                          "deep_ep::ep::",
+                                          "deep_ep2ep"};
+constexpr std::string_view kLocalOfDeepEp[] = {"_epilogue", "_prologue"};
+// Its branch hybrid-ep (hybrid_ep_backend.cuh); its scans and permutations compute.
+constexpr std::string_view kHybridEp = "hybrid_ep";
+constexpr std::string_view kOfHybridEp[] = {
+    "hybrid_ep::dispatch_kernel", "hybrid_ep::combine_kernel", "hybrid_ep::device_sync_kernel",
+    "hybrid_ep15dispatch_kernel", "hybrid_ep14combine_kernel", "hybrid_ep18device_sync_kernel"};
 
 // PyTorch's CUDASymmetricMemory.cu (barriers and signals, which spin until a peer comes) and
 // nccl_extension.cu with ops/ beside it, plain and mangled.
@@ -121,7 +148,9 @@ bool names_communication(std::string_view kernel) {
   if (is_of_nccl(function_of(kernel))) return true;
   return (contains(kernel, kReduces) && contains_any(kernel, kReductions)) ||
          contains_any(kernel, kExchanges) ||
-         (contains(kernel, kDeepEp) && contains_any(kernel, kOfDeepEp)) ||
+         (contains(kernel, kDeepEp) && contains_any(kernel, kOfDeepEp) &&
+          !contains_any(kernel, kLocalOfDeepEp)) ||
+         (contains(kernel, kHybridEp) && contains_any(kernel, kOfHybridEp)) ||
          (contains(kernel, kC10d) && contains_any(kernel, kOfC10d));
 }
 

@@ -39,7 +39,20 @@ TEST(NamesCommunication, KernelsThatExchangeWithoutNccl) {
         "stream_executor::gpu::MultiGpuBarrierKernelImpl<(stream_executor::gpu::PlatformType)1>()",
         "_ZN15stream_executor3gpu33MultiGpuBarrierWithNcclKernelImplEv",
         "void deep_ep::intranode::combine<__nv_bfloat16, 8, 768, 4096>(float*)",
-        "_ZN7deep_ep12internode_ll8dispatchILb1EEEvPv"}) {
+        "_ZN7deep_ep12internode_ll8dispatchILb1EEEvPv",
+        "void deep_ep::legacy::intranode::dispatch<8, 768, 8192>(int4*)",
+        "void deep_ep::legacy::internode::combine<true>(int4*)",
+        "_ZN7deep_ep6legacy9intranode7combineI13__nv_bfloat16Li8EEEvPv",
+        "_ZN7deep_ep6legacy12internode_ll8dispatchILb1EEEvPv",
+        "void deep_ep::elastic::dispatch_impl<true, 24, 8>(void*)",
+        "_ZN7deep_ep7elastic12combine_implILi24EEEvPv",
+        "void deep_ep::ep::hybrid_dispatch_impl<24>(void*)",
+        "void hybrid_ep::dispatch_kernel<unsigned short, 4>(hybrid_ep::dispatch_kernel_param_t)",
+        "void hybrid_ep::combine_kernel<4>(hybrid_ep::combine_kernel_param_t)",
+        "void hybrid_ep::device_sync_kernel<64>(unsigned int*)",
+        "_ZN9hybrid_ep18device_sync_kernelILi64EEEvPj",
+        "void rdxn_on_stream_kernel<float, (rdxn_ops)5>(int, float*, float const*, unsigned long)",
+        "void fcollect_on_stream_kernel<float>(int, float*, float const*, unsigned long)"}) {
     EXPECT_TRUE(names_communication(name)) << name;
   }
 }
@@ -84,6 +97,11 @@ TEST(NamesCommunication, OthersCompute) {
         "tensorrt_llm::kernels::moe_comm::moeA2APrepareDispatchKernel(int*, int*, int)",
         "void c10d::detail::fill_kernel<float>(float*)",
         "void one_shot_reduction_kernel<float>(float*)", "void", "_Z", ""}) {
+    "void deep_ep::legacy::layout::get_dispatch_layout<256>(long const*)",
+        "void deep_ep::elastic::dispatch_copy_epilogue_impl<true>(void*)",
+        "_ZN7deep_ep2ep28combine_reduce_epilogue_implILi8EEEvPv",
+        "void hybrid_ep::scan<8>(bool const*)", "void", "_Z", ""
+  }) {
     EXPECT_FALSE(names_communication(name)) << name;
   }
 }
