@@ -24,6 +24,11 @@ constexpr int32_t kAlone = -2;  // CallName::from of a call that is not to be fo
 bool sends(std::string_view function) { return function == "ncclSend"; }
 bool is_message(std::string_view function) { return sends(function) || function == "ncclRecv"; }
 
+// A copy within the rank's own memory, which takes no link.
+bool is_to_itself(std::string_view function, const Shape& shape) {
+  return is_message(function) && shape.rank != Shape::kAbsent && shape.rank == shape.peer;
+}
+
 constexpr uint64_t kLeastClass = 1024, kClassStep = 4;
 uint64_t size_class(uint64_t bytes) {
   if (bytes < kLeastClass) return 0;
@@ -113,6 +118,7 @@ struct CollectiveTimesMaker::Part {
   bool in_steps;
   int64_t begin, end;          // of its kernels
   double share;                // of their time
+  double link_share;           // of a message: among those with the same peer in its kernel
   double running, overlapped;  // ns of them that are its own; with computing meanwhile
   bool by_copies;
   double between;  // ns without any of them
@@ -184,7 +190,8 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
   };
   const bool named = comparison.named || comparison.joint_of.size() < 2;
 
-  std::map<uint32_t, Load> loads;  // by kernel
+  std::map<uint32_t, Load> loads;                          // by kernel
+  std::map<std::pair<uint32_t, uint32_t>, Load> of_links;  // by kernel and peer
   const auto call_of = [&](uint32_t call) {
     const Shape& shape = timeline.shape(call);
     Part part{};
@@ -203,8 +210,12 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     return part;
   };
   for (const CollectiveKernel& pair : process.collective_kernels) {
+    const Shape& shape = timeline.shape(number(pair.collective));
     const Part part = call_of(number(pair.collective));
-    loads[number(pair.kernel)].of(part.function) += load_of(part.function, part.bytes, part.ranks);
+    if (is_to_itself(part.function, shape)) continue;
+    const double load = load_of(part.function, part.bytes, part.ranks);
+    loads[number(pair.kernel)].of(part.function) += load;
+    of_links[{number(pair.kernel), shape.peer}].of(part.function) += load;
   }
   std::map<std::tuple<uint32_t, int32_t, int32_t>, uint32_t> places;  // in a kernel
   const auto name = [&](uint32_t call, uint32_t kernel) -> CallName {
@@ -230,12 +241,16 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     pieces.clear();
     for (; i < pairs.size() && number(pairs[i].collective) == call; ++i, ++kernels) {
       const uint32_t kernel = number(pairs[i].kernel);
-      const double share = load_of(part.function, part.bytes, part.ranks) /
-                           std::max(1.0, loads[kernel].of(part.function));
+      const Shape& shape = timeline.shape(call);
+      const double load =
+          is_to_itself(part.function, shape) ? 0 : load_of(part.function, part.bytes, part.ranks);
+      const double share = load / std::max(1.0, loads[kernel].of(part.function));
       part.share += share;
+      part.link_share += load / std::max(1.0, of_links[{kernel, shape.peer}].of(part.function));
       add_time(part, kernel, share);
     }
     part.share /= static_cast<double>(kernels);
+    part.link_share /= static_cast<double>(kernels);
     part.between = static_cast<double>(part.length() - total(cover(pieces))) * part.share;
     out.parts.push_back(part);
   }
@@ -257,7 +272,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     part.uneven = args->uneven;
     part.timeline = index, part.event = work.event;
     part.in_steps = inside(timeline.issued_at(work));
-    part.begin = work.begin, part.end = work.end, part.share = 1;
+    part.begin = work.begin, part.end = work.end, part.share = part.link_share = 1;
     part.name = joint ? CallName{std::hash<std::string>()(args->group), -1, -1, *joint}
                       : CallName{0, kAlone, static_cast<int32_t>(index), work.event};
     if (is_message(part.function)) part.name.communicator = 0;
@@ -301,6 +316,7 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
   if (!std::all_of(parts.begin(), parts.end(), [](auto& part) { return part.sized; })) return;
   const Part& one = parts.front();
   const bool message = is_message(one.function);
+  if (message && one.name.from >= 0 && one.name.from == one.name.to) return;
   const bool uneven =
       std::any_of(parts.begin(), parts.end(), [](auto& part) { return part.uneven; });
   const uint64_t bytes = uneven ? mean_bytes(parts) : one.bytes;
@@ -365,7 +381,10 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
   LinkRow& link = links_[{sender.rank, receiver.rank}];
   ++link.messages;
   link.bytes += bytes;
-  link.transfer_us += transfer_us;
+  // A kernel serves all peers of a group at once, and how long each of them took is not recorded:
+  // no longer than the kernel.
+  link.transfer_us +=
+      microseconds(static_cast<double>(std::max<int64_t>(0, transfer)) * sender.link_share);
 }
 
 void CollectiveTimesMaker::add_waits(std::span<const Part> parts, const Part& last,

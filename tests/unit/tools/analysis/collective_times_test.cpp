@@ -86,6 +86,23 @@ TEST(CollectiveTimes, MatchesAllWhereAllRecordedIt) {
   EXPECT_EQ(times.matched, times.calls);
 }
 
+// One kernel a rank, which serves all peers at once.
+TEST(CollectiveTimes, AGroupOfMessagesToAllGivesNoLinkMoreThanItCarried) {
+  test::RankJob job = job_of(4);
+  job.exchange = 80'000, job.noise = 0;
+  const Report report = make_report(test::load_rank_job(job));
+  const CollectiveTimes& times = report.collective_times;
+  EXPECT_EQ(times.links.size(), 4u * 3) << "a rank's message to itself takes no link";
+  for (const LinkRow& link : times.links) {
+    EXPECT_NE(link.from, link.to);
+    EXPECT_NEAR(link.gbs() / (kBytes / 80 / 1e3), 1, 0.01) << link.from << " to " << link.to;
+  }
+  const CollectiveTimesRow* const messages = find(times, "ncclSend, ncclRecv");
+  ASSERT_NE(messages, nullptr);
+  EXPECT_EQ(messages->matched, 3u * 4 * 3);
+  EXPECT_NEAR(messages->bus_gbs / (3 * kBytes / 80 / 1e3), 1, 0.01) << "what each GPU sends";
+}
+
 TEST(CollectiveTable, CallsOfOneKernelShareItsTime) {
   test::RankJob job = job_of(4);
   job.exchange = 80'000, job.noise = 0;
