@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,20 @@ bool ranks_send_and_receive(const Report& report) {
   return 2 * between_two > all;
 }
 
+// A stage has two neighbours at most; in an all-to-all each rank sends to all others.
+bool all_send_to_all(const Report& report) {
+  constexpr double kNeighbours = 2.5;  // to which a rank sends, as a mean
+  const std::vector<LinkRow>& links = report.collective_times.links;
+  std::set<std::string> senders;
+  for (const LinkRow& link : links) senders.insert(link.from);
+  return static_cast<double>(links.size()) > kNeighbours * static_cast<double>(senders.size());
+}
+
 const char* why_ranks_wait(const Report& report) {
+  if (ranks_send_and_receive(report) && all_send_to_all(report)) {
+    return "They wait in sends and receives of all with all: parts of different sizes (experts "
+           "with uneven numbers of tokens) do that, or work that differs between ranks";
+  }
   return ranks_send_and_receive(report)
              ? "They wait in sends and receives, as stages of a pipeline do while it fills and "
                "drains: more micro-batches in a step, or an interleaved schedule, make that less"

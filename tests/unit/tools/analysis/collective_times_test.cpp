@@ -114,6 +114,26 @@ TEST(CollectiveTable, CallsOfOneKernelShareItsTime) {
   EXPECT_NEAR(us, 80.0 * job.steps * job.ranks, 1) << "not 8 times as much";
 }
 
+std::string why_ranks_wait(const test::RankJob& job) {
+  for (const Finding& finding : make_report(test::load_rank_job(job)).findings) {
+    if (finding.kind == FindingKind::rank_jitter) return finding.text;
+  }
+  return {};
+}
+
+// Kernels of very different lengths: another rank is late each time.
+TEST(RankJitter, AnExchangeOfAllWithAllIsNoPipeline) {
+  test::RankJob job = job_of(4);
+  job.steps = 40, job.layers = 1, job.forward = 8, job.backward = 1, job.noise = 0.6;
+  job.kernel = 100'000, job.collective = 1'000;
+  job.data = 20'000, job.exchange = 80'000;
+  const std::string all = why_ranks_wait(job);
+  EXPECT_NE(all.find("sends and receives of all with all"), std::string::npos) << all;
+  job.exchange = 0, job.message = 80'000;
+  const std::string stages = why_ranks_wait(job);
+  EXPECT_NE(stages.find("as stages of a pipeline do"), std::string::npos) << stages;
+}
+
 TEST(CollectiveTimes, SaysWhoWaitsForWhomAndWhatIsExposed) {
   test::RankJob job = job_of(4);
   job.slow_rank = 2, job.factor = 2, job.kernel = 100'000;
