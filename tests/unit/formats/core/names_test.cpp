@@ -96,12 +96,11 @@ TEST(NamesCommunication, OthersCompute) {
         "barrier_kernel(unsigned int*, int)", "put_signal_kernel(unsigned int*)",
         "tensorrt_llm::kernels::moe_comm::moeA2APrepareDispatchKernel(int*, int*, int)",
         "void c10d::detail::fill_kernel<float>(float*)",
-        "void one_shot_reduction_kernel<float>(float*)", "void", "_Z", ""}) {
-    "void deep_ep::legacy::layout::get_dispatch_layout<256>(long const*)",
+        "void one_shot_reduction_kernel<float>(float*)",
+        "void deep_ep::legacy::layout::get_dispatch_layout<256>(long const*)",
         "void deep_ep::elastic::dispatch_copy_epilogue_impl<true>(void*)",
         "_ZN7deep_ep2ep28combine_reduce_epilogue_implILi8EEEvPv",
-        "void hybrid_ep::scan<8>(bool const*)", "void", "_Z", ""
-  }) {
+        "void hybrid_ep::scan<8>(bool const*)", "void", "_Z", ""}) {
     EXPECT_FALSE(names_communication(name)) << name;
   }
 }
