@@ -33,35 +33,28 @@ const char* dynamic_text(const Object& object, ElfW(Sxword) tag, const char* pre
   return nullptr;
 }
 
-// The copies that hooks call. Names last as long as their objects, and these stay.
-struct Hooked {
-  const char* names[kLibraries];    // of a function of each
-  void* marks[kLibraries];          // that function; null: there is no copy
-  const char* sonames[kLibraries];  // by which what is linked to it needs it; null: unknown
-};
-
-void find_hooked(Library library, const char* name, Hooked& out) {
-  const auto at = static_cast<size_t>(library);
-  void* const mark = function_of_hooked_copy(library, name);
-  out.names[at] = name;
-  out.marks[at] = mark;
-  out.sonames[at] =
-      mark ? dynamic_text(object_at(mark), DT_SONAME, file_of_copies(library)) : nullptr;
+// A copy of the library that the object is linked to; null: to none.
+const char* needed_copy(Library library, const Object& object) {
+  return dynamic_text(object, DT_NEEDED, file_of_copies(library));
 }
 
-// Of a copy of the library that the object is linked to, if hooks call another.
-const char* needs_another(Library library, const Object& object, const Hooked& hooked) {
-  const char* const soname = hooked.sonames[static_cast<size_t>(library)];
-  const char* const needed = dynamic_text(object, DT_NEEDED, file_of_copies(library));
-  return soname && needed && !same_text(needed, soname) ? needed : nullptr;
-}
-
-bool needs_any_other(const Object& object, void* raw) {
+bool needs_any_copy(const Object& object, void*) {
   for (size_t i = 0; i < kLibraries; ++i) {
-    if (needs_another(static_cast<Library>(i), object, *static_cast<const Hooked*>(raw)))
-      return true;
+    if (needed_copy(static_cast<Library>(i), object)) return true;
   }
   return false;
+}
+
+// The copy that hooks call. Its name lasts as long as it does, and it stays.
+struct Hooked {
+  void* function;      // of a name; null: there is no copy
+  const char* soname;  // by which what is linked to it needs it; null: unknown
+};
+
+Hooked find_hooked(Library library, const char* name) {
+  void* const function = function_of_hooked_copy(library, name);
+  return {function, function ? dynamic_text(object_at(function), DT_SONAME, file_of_copies(library))
+                             : nullptr};
 }
 
 // The collector says it, once it records. The name's own object may be unloaded by then.
@@ -92,24 +85,26 @@ void lead_apart(Library library, const Object& object, void* handle, const char*
   if (changed) tell(soname);
 }
 
-// What the object's own copy has for the named function, if hooks call another; the object is led
-// to that copy.
-void* lead_to_own(Library library, const Object& object, const Hooked& hooked) {
-  const auto at = static_cast<size_t>(library);
-  const char* const needed = needs_another(library, object, hooked);
-  void* const handle = needed && ::dlopen ? ::dlopen(needed, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-  if (!handle) return nullptr;
+// What the object's own copy has for `name`, if hooks call another; the object is led to that copy.
+void* lead_to_own(Library library, const Object& object, const char* name) {
+  const char* const needed = needed_copy(library, object);
+  if (!needed || !::dlopen) return nullptr;
+  const Hooked hooked = find_hooked(library, name);
+  if (!hooked.soname || same_text(needed, hooked.soname)) return nullptr;
+  void* const handle = ::dlopen(needed, RTLD_LAZY | RTLD_NOLOAD);
   // The copy may bear several names.
-  void* const own = real_dlsym()(handle, hooked.names[at]);
-  const bool apart = own && own != hooked.marks[at];
+  void* const own = handle ? real_dlsym()(handle, name) : nullptr;
+  const bool apart = own && own != hooked.function;
   if (apart) lead_apart(library, object, handle, needed);
-  ::dlclose(handle);  // the object keeps what it is linked to
+  if (handle) ::dlclose(handle);  // the object keeps what it is linked to
+  ::dlerror();                    // the program did not ask
   return apart ? own : nullptr;
 }
 
-void lead_all_to_own(const Object& object, void*, void* raw) {
+void lead_all_to_own(const Object& object, void*, void*) {
   for (size_t i = 0; i < kLibraries; ++i) {
-    lead_to_own(static_cast<Library>(i), object, *static_cast<const Hooked*>(raw));
+    const auto library = static_cast<Library>(i);
+    lead_to_own(library, object, marking_function(library));
   }
 }
 
@@ -127,12 +122,7 @@ void look_at_new_ones() {
   const LoadedObjects loaded = loaded_objects();
   g_last.count.store(loaded.count, std::memory_order_relaxed);
   g_last.unloaded.store(loaded.unloaded, std::memory_order_relaxed);
-  Hooked hooked{};
-  for (size_t i = 0; i < kLibraries; ++i) {
-    const auto library = static_cast<Library>(i);
-    find_hooked(library, marking_function(library), hooked);
-  }
-  each_loaded_since(before, needs_any_other, lead_all_to_own, &hooked);
+  each_loaded_since(before, needs_any_copy, lead_all_to_own, nullptr);
 }
 
 constinit std::atomic<bool> g_hooks_are_called{false};
@@ -141,9 +131,7 @@ constinit std::atomic<bool> g_hooks_are_called{false};
 
 void* own_copys_function(Library library, const void* inside, const char* name) {
   const ErrnoGuard keep_errno;
-  Hooked hooked{};
-  find_hooked(library, name, hooked);
-  return lead_to_own(library, object_at(inside), hooked);
+  return lead_to_own(library, object_at(inside), name);
 }
 
 void lead_copies_apart() {

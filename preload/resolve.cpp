@@ -52,7 +52,9 @@ void* keep_copy(Library library, const char* name) {
       real_dlsym()(handle, kCopies[at].function)) {
     g_chosen[at].compare_exchange_strong(expected, handle);
   }
-  return real_dlsym()(handle, name);
+  void* const found = real_dlsym()(handle, name);
+  ::dlerror();  // of what RTLD_NEXT has not, which the program did not ask for
+  return found;
 }
 
 }  // namespace
@@ -86,9 +88,10 @@ void* function_of_hooked_copy(Library library, const char* name) {
   const SymbolLookup lookup = real_dlsym();
   if (!lookup) return nullptr;
   void* const chosen = g_chosen[static_cast<size_t>(library)].load(std::memory_order_acquire);
-  void* const found = lookup(chosen ? chosen : RTLD_NEXT, name);
+  if (void* const found = lookup(chosen ? chosen : RTLD_NEXT, name)) return found;
+  ::dlerror();  // the program did not ask
   char path[kLongestPath];
-  return found ? found : in_any_copy(library, name, path, sizeof path);
+  return in_any_copy(library, name, path, sizeof path);
 }
 
 const char* marking_function(Library library) {

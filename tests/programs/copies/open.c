@@ -21,6 +21,8 @@ int main(int count, char** arguments) {
     }
     void* const handle = dlopen(arguments[i], flags);
     if (!handle) return puts(dlerror()), 90;
+    const char* const left = dlerror();
+    if (left) printf("an error that is none: %s\n", left);
     int (*const work)(void) = (int (*)(void))dlsym(handle, "work");
     if (!all && work) worst |= work();
     handles[opened++] = handle;
