@@ -5,9 +5,9 @@
 
 #include <atomic>
 
-#include "preload/copies.h"
 #include "preload/export.h"
 #include "preload/hook.h"
+#include "preload/objects/copies.h"
 
 // Declared by NVIDIA only for its compiler (crt/host_runtime.h).
 extern "C" {

@@ -10,12 +10,12 @@
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
 #include "collector/python/bridge.h"
-#include "preload/copies.h"
-#include "preload/elf_symbols.h"
 #include "preload/export.h"
-#include "preload/got_patch.h"
 #include "preload/heap_hooks.h"
 #include "preload/injection.h"
+#include "preload/objects/copies.h"
+#include "preload/objects/elf_symbols.h"
+#include "preload/objects/got_patch.h"
 #include "preload/resolve.h"
 
 extern "C" {

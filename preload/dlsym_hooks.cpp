@@ -8,9 +8,9 @@
 
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
-#include "preload/elf_symbols.h"
 #include "preload/export.h"
-#include "preload/object_slots.h"
+#include "preload/objects/elf_symbols.h"
+#include "preload/objects/object_slots.h"
 #include "preload/resolve.h"
 
 extern "C" {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "collector/sources/heap.h"
-#include "preload/got_patch.h"
+#include "preload/objects/got_patch.h"
 
 namespace gpuprof {
 namespace {

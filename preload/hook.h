@@ -11,7 +11,7 @@
 #include "collector/record/recorder.h"
 #include "collector/sources/event_times.h"
 #include "collector/sources/memory_log.h"
-#include "preload/copies.h"
+#include "preload/objects/copies.h"
 #include "preload/resolve.h"
 
 namespace gpuprof {

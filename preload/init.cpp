@@ -10,9 +10,9 @@
 #include "collector/base/libc.h"
 #include "collector/record/collector.h"
 #include "collector/sources/nvtx.h"
-#include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/nccl_ranges.h"
+#include "preload/objects/elf_symbols.h"
 #include "preload/resolve.h"
 
 // The dynamic linker gives the name to the first copy of this library, wherever it is asked for;

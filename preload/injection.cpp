@@ -16,8 +16,8 @@
 #include "collector/record/collector.h"
 #include "formats/core/text.h"
 #include "preload/export.h"
-#include "preload/got_patch.h"
 #include "preload/heap_hooks.h"
+#include "preload/objects/got_patch.h"
 #include "preload/resolve.h"
 
 extern char** environ;

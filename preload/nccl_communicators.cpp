@@ -7,8 +7,8 @@
 #include "collector/base/os.h"
 #include "collector/record/communicators.h"
 #include "formats/core/text.h"
-#include "preload/elf_symbols.h"
 #include "preload/hook.h"
+#include "preload/objects/elf_symbols.h"
 
 namespace gpuprof {
 

@@ -14,9 +14,9 @@
 #include "collector/base/host.h"
 #include "collector/base/idle.h"
 #include "collector/record/collector.h"
-#include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/named_hook.h"
+#include "preload/objects/elf_symbols.h"
 
 namespace {
 

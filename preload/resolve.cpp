@@ -7,7 +7,7 @@
 
 #include "collector/base/idle.h"
 #include "collector/base/libc.h"
-#include "preload/elf_symbols.h"
+#include "preload/objects/elf_symbols.h"
 
 namespace gpuprof {
 namespace {

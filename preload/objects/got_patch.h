@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "preload/object_slots.h"
+#include "preload/objects/object_slots.h"
 
 namespace gpuprof {
 

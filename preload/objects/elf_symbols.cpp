@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preload/elf_symbols.h"
+#include "preload/objects/elf_symbols.h"
 
 #include <elf.h>
 #include <link.h>

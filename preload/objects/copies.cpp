@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preload/copies.h"
+#include "preload/objects/copies.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -9,8 +9,8 @@
 
 #include "collector/base/host.h"
 #include "collector/base/os.h"
-#include "preload/elf_symbols.h"
-#include "preload/object_slots.h"
+#include "preload/objects/elf_symbols.h"
+#include "preload/objects/object_slots.h"
 #include "preload/resolve.h"
 
 namespace gpuprof {

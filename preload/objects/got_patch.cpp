@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preload/got_patch.h"
+#include "preload/objects/got_patch.h"
 
 #include <elf.h>
 #include <gnu/libc-version.h>
@@ -8,9 +8,9 @@
 #include <cstdint>
 
 #include "collector/base/libc.h"
-#include "preload/elf_symbols.h"
 #include "preload/heap_hooks.h"
-#include "preload/object_slots.h"
+#include "preload/objects/elf_symbols.h"
+#include "preload/objects/object_slots.h"
 #include "preload/process_hooks.h"
 #include "preload/resolve.h"
 #include "preload/torch_hooks.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preload/object_slots.h"
+#include "preload/objects/object_slots.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
