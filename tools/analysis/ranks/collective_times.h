@@ -79,9 +79,9 @@ struct CollectiveCall {
   uint32_t timeline;   // in the order in which add_window() was given them, from 0
   uint32_t event;      // in Process::events: the call, or its kernel in a trace without such calls
   int64_t begin, end;  // of its kernels, ns since the Unix epoch
-  bool matched = false;           // recorded on all its ranks, in some rank's steps. Then:
-  double transfer_us = 0;         // of the collective
-  std::optional<double> wait_us;  // of this rank: until the last one had come; nothing: not known
+  bool matched = false;             // recorded on all its ranks, in some rank's steps. Then:
+  double transfer_us = 0;           // of the collective
+  std::optional<double> wait_us{};  // of this rank: until the last one had come; nothing: not known
   double exposed_us = 0, overlapped_us = 0;  // of this rank
 };
 
