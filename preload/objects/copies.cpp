@@ -18,11 +18,6 @@ namespace {
 
 constexpr size_t kLibraries = static_cast<size_t>(Library::count);
 
-bool begins_with(const char* text, const char* prefix) {
-  while (*prefix != '\0' && *text == *prefix) ++text, ++prefix;
-  return *prefix == '\0';
-}
-
 // Of an entry whose value is a place in the object's strings; null: it has none that begins so.
 const char* dynamic_text(const Object& object, ElfW(Sxword) tag, const char* prefix) {
   if (!object.dynamic || !object.strings) return nullptr;

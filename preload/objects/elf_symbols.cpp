@@ -100,11 +100,6 @@ const char* file_of(const char* path) {
   return file;
 }
 
-bool begins_with(const char* text, const char* prefix) {
-  while (*prefix != '\0' && *text == *prefix) ++text, ++prefix;
-  return *prefix == '\0';
-}
-
 void* address_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* name) {
   const DynamicTables tables = tables_of(base, dynamic);
   if (!tables.symbols || !tables.strings || !(tables.gnu_hash || tables.hash)) return nullptr;

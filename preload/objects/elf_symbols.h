@@ -12,6 +12,10 @@ constexpr bool same_text(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;
   return *a == *b;
 }
+constexpr bool begins_with(const char* text, const char* prefix) {
+  while (*prefix != '\0' && *text == *prefix) ++text, ++prefix;
+  return *prefix == '\0';
+}
 
 // Address of `symbol` in the first loaded object that has it and whose file name begins with
 // `soname` (null: in the program itself); null if none. Allocates nothing.
