@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <climits>
@@ -80,6 +81,21 @@ uint64_t address_space_left() {
   parse_whole(take_until(rest, ' '), pages);
   const uint64_t used = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
+// Neighbours of different protection cannot become one mapping.
+bool vendor_code_may_map() {
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  constexpr size_t kPages = kMappingsOfVendorCode;
+  void* const area =
+      ::mmap(nullptr, kPages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (area == MAP_FAILED) return false;
+  bool may = true;
+  for (size_t i = 1; i < kPages && may; i += 2) {
+    may = ::mprotect(static_cast<char*>(area) + i * page, page, PROT_READ) == 0;
+  }
+  ::munmap(area, kPages * page);
+  return may;
 }
 
 namespace {

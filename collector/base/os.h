@@ -56,6 +56,11 @@ double start_of_process(uint32_t pid);
 // What the process may still map, in bytes; ~0: it is not limited (RLIMIT_AS).
 uint64_t address_space_left();
 
+// Whether the process may have as many mappings more as CUPTI and CUDA may come to need on our
+// thread (vm.max_map_count). At that limit mmap, malloc and thread stacks fail, the program's, too.
+inline constexpr size_t kMappingsOfVendorCode = 512;
+bool vendor_code_may_map();
+
 // Whether `match` is true for the name of an entry of this directory. It is asked until it is.
 bool any_entry(const char* directory, bool (*match)(const char* name, void* context),
                void* context);

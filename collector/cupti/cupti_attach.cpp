@@ -7,6 +7,7 @@
 
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_callback.h"
 #include "collector/cupti/cupti_graphs.h"
@@ -166,7 +167,17 @@ void enable_event_times() {
   }
 }
 
+// At the limit CUPTI would fail, then CUDA, then the program.
+bool mappings_are_left() {
+  if (vendor_code_may_map()) return true;
+  std::snprintf(g_link.missing, sizeof g_link.missing,
+                "the process may not have %zu more mappings; raise vm.max_map_count",
+                kMappingsOfVendorCode);
+  return false;
+}
+
 bool attach() {
+  if (!mappings_are_left()) return false;
   if (!g_link.loaded && is_known() && !load()) return false;
   if (!is_to_be_asked() || (!g_link.loaded && !load()) || !can_be_asked()) return false;
   uint32_t& version = g_link.context.version;

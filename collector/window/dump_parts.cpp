@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "collector/base/os.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/cuda_start.h"
 #include "collector/record/ring.h"
@@ -42,14 +43,16 @@ void keep_identity(const ByteBuffer& header) {
 
 void write_header(Drain& drain) {
   drain.body.clear();
-  drain.awaits_cuda = !session().loads_data && !driver_has_started();
-  if (encode_header(drain.body, gpu_times_missing(), true))
+  const bool asks_cuda = vendor_code_may_map();
+  drain.awaits_cuda = !session().loads_data && !(driver_has_started() && asks_cuda);
+  if (encode_header(drain.body, gpu_times_missing(), asks_cuda)) {
     drain.file.write(ChunkKind::header, drain.body);
+  }
   keep_identity(drain.body);
 }
 
 void write_cuda(Drain& drain) {
-  if (!drain.awaits_cuda || !driver_has_started()) return;
+  if (!drain.awaits_cuda || !driver_has_started() || !vendor_code_may_map()) return;
   drain.awaits_cuda = false;
   drain.body.clear();
   WireWriter out(drain.body);
