@@ -58,7 +58,8 @@ uint64_t address_space_left();
 
 // Whether the process may have as many mappings more as CUPTI and CUDA may come to need on our
 // thread (vm.max_map_count). At that limit mmap, malloc and thread stacks fail, the program's, too.
-inline constexpr size_t kMappingsOfVendorCode = 512;
+// Reads the list of its mappings: microseconds for each.
+inline constexpr uint64_t kMappingsOfVendorCode = 512;
 bool vendor_code_may_map();
 
 // Whether `match` is true for the name of an entry of this directory. It is asked until it is.

@@ -171,8 +171,8 @@ void enable_event_times() {
 bool mappings_are_left() {
   if (vendor_code_may_map()) return true;
   std::snprintf(g_link.missing, sizeof g_link.missing,
-                "the process may not have %zu more mappings; raise vm.max_map_count",
-                kMappingsOfVendorCode);
+                "the process may not have %llu more mappings; raise vm.max_map_count",
+                static_cast<unsigned long long>(kMappingsOfVendorCode));
   return false;
 }
 

@@ -43,16 +43,16 @@ void keep_identity(const ByteBuffer& header) {
 
 void write_header(Drain& drain) {
   drain.body.clear();
-  const bool asks_cuda = vendor_code_may_map();
-  drain.awaits_cuda = !session().loads_data && !(driver_has_started() && asks_cuda);
-  if (encode_header(drain.body, gpu_times_missing(), asks_cuda)) {
+  drain.vendor_code_may_map = vendor_code_may_map();
+  drain.awaits_cuda = drain.vendor_code_may_map && !session().loads_data && !driver_has_started();
+  if (encode_header(drain.body, gpu_times_missing(), drain.vendor_code_may_map)) {
     drain.file.write(ChunkKind::header, drain.body);
   }
   keep_identity(drain.body);
 }
 
 void write_cuda(Drain& drain) {
-  if (!drain.awaits_cuda || !driver_has_started() || !vendor_code_may_map()) return;
+  if (!drain.awaits_cuda || !driver_has_started()) return;
   drain.awaits_cuda = false;
   drain.body.clear();
   WireWriter out(drain.body);

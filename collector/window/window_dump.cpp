@@ -248,7 +248,7 @@ void open_dump(Drain& drain) {
   samples_window_begins();  // the header has the notes of both
   write_header(drain);
   budget_window_begins(drain);
-  if (vendor_code_may_map()) nvml_begin();
+  if (drain.vendor_code_may_map) nvml_begin();
   workers_begin();
   drain.window_open = true;
   drain.left_out = drain.moved_to = 0;

@@ -37,7 +37,8 @@ struct Drain {
   uint32_t failures_before_early = 0;
   EarlyDump early{};
   Budget budget{};
-  bool awaits_cuda = false;  // it had not started when the window's header was written
+  bool vendor_code_may_map = true;  // asked as a header is written
+  bool awaits_cuda = false;         // it had not started when the window's header was written
   bool window_open = false;
   uint64_t left_out = 0;  // events of the open window that had to go
   uint64_t moved_to = 0;  // where its begin has to be then

@@ -4,6 +4,8 @@
 // folder.
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -122,6 +124,45 @@ static int no_mappings_later(int argc, char** argv) {
   return 0;
 }
 
+static atomic_int g_done;
+
+// How often the system refuses what a thread of the program's asks for.
+static void* map_and_split(void* refused) {
+  const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  while (!atomic_load(&g_done)) {
+    char* const pages = mmap(NULL, 3 * 4096, access, flags, -1, 0);
+    if (pages == MAP_FAILED) {
+      ++*(long*)refused;
+      continue;
+    }
+    if (mprotect(pages + 4096, 4096, PROT_NONE) != 0) ++*(long*)refused;
+    munmap(pages, 3 * 4096);
+  }
+  return NULL;
+}
+
+// 300 short of the limit of mappings, which suffices for the program itself.
+static int few_mappings_later(int argc, char** argv) {
+  (void)argc, (void)argv;
+  enum { kPages = 1 << 20, kSpare = 300 };
+  hazard_steps(4, 5);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  char* const area = mmap(NULL, kPages * 4096ul, PROT_NONE, flags, -1, 0);
+  long at = 1, refused = 0;
+  while (at < kPages && mprotect(area + at * 4096, 4096, PROT_READ) == 0) at += 2;
+  for (int i = 0; i < kSpare / 2; ++i) mprotect(area + (at -= 2) * 4096, 4096, PROT_NONE);
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, map_and_split, &refused) != 0) return 92;
+  for (int i = 0; i < 200; ++i) {
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    usleep(5000);
+  }
+  atomic_store(&g_done, 1);
+  pthread_join(thread, NULL);
+  printf("mappings refused: %ld\n", refused);
+  return 0;
+}
+
 static int no_processes(int argc, char** argv) {
   (void)argc, (void)argv;
   limit(RLIMIT_NPROC, 0);  // no thread can be started (root is let off)
@@ -165,6 +206,7 @@ int main(int argc, char** argv) {
       {"small_files_later", small_files_later},
       {"little_memory", little_memory},
       {"no_mappings_later", no_mappings_later},
+      {"few_mappings_later", few_mappings_later},
       {"no_processes", no_processes},
       {"unwritable_folder", unwritable_folder},
       {"chdir", changes_folder},

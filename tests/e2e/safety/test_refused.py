@@ -87,6 +87,14 @@ def test_no_mappings_are_left_when_the_first_window_comes(tmp_path):
     assert "Cannot allocate memory" in done.err and "nothing was kept of this run" in done.err
 
 
+def test_the_last_mappings_are_the_programs(tmp_path):
+    """Windows that begin near the limit take none of them, not even for a moment."""
+    done = harness.run([harness.HAZARDS / "resources", "few_mappings_later"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="skip_first=8,wait=5,warmup=0,active=5,repeat=0"))
+    assert (done.code, done.out) == (0, "mappings refused: 0\n"), done.err
+    assert "no GPU times: the process may not have" in done.err and len(whole_windows(tmp_path)) > 5
+
+
 def test_stopped_and_continued(tmp_path):
     """SIGSTOP in the middle of a window: nothing is lost, and no GPU work lasts as long as the stop."""
     env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
