@@ -39,7 +39,8 @@ static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t
   out.stream = reinterpret_cast<uint64_t>(stream);
   out.peer = peer;
   out.data_type = static_cast<uint8_t>(type);
-  out.operation = static_cast<uint8_t>(operation);
+  // Handles of ncclRedOpCreatePreMulSum are any number above NCCL's own.
+  out.operation = operation < ncclNumOps ? static_cast<uint8_t>(operation) : uint8_t{0xff};
   out.result = static_cast<int16_t>(result);
 #ifndef GPUPROF_NOP
   if (is_usable(result)) learn_communicator(communicator);

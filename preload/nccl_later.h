@@ -6,6 +6,8 @@
 
 #include <nccl.h>
 
+#include <cstdint>
+
 namespace gpuprof {
 
 // ncclCollConfig_t: only passed on.
@@ -25,12 +27,10 @@ ncclResult_t later_grow(ncclComm_t, int rank_count, const ncclUniqueId*, int ran
 ncclResult_t later_unique_id(ncclComm_t, ncclUniqueId*);
 ncclResult_t later_suspend(ncclComm_t, int flags);
 ncclResult_t later_resume(ncclComm_t);
-// The window is a pointer, the descriptors an array of structs.
-ncclResult_t later_put_signal(const void*, size_t count, ncclDataType_t, int peer, void* window,
-                              size_t offset, int signal, int context, unsigned flags, ncclComm_t,
-                              cudaStream_t);
-ncclResult_t later_signal(int peer, int signal, int context, unsigned flags, ncclComm_t,
-                          cudaStream_t);
-ncclResult_t later_wait_signal(int count, void* descriptors, ncclComm_t, cudaStream_t);
+// ncclPutSignal, ncclSignal, ncclWaitSignal: NCCLX up to 2.28 exports the same names with other
+// arguments (meta/rma/rma.cc), up to 9 of them; NCCL has 11, 6 and 4. All words are passed on, and
+// none is read (see any_signatures.h).
+ncclResult_t later_signals(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t,
+                           uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
 }  // namespace gpuprof

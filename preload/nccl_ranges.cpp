@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preload/nccl_ranges.h"
 
+#include <nccl.h>
+
 #include <cstring>
 
 #include "collector/base/clock.h"
@@ -115,7 +117,8 @@ CollectivePayload count_collective(Api api, const NcclArguments& given) {
              : paired ? static_cast<int32_t>(given.at(NcclField::peer))
                       : -1;
   out.data_type = 0xff;
-  const bool reduces = given.has(NcclField::operation) && given.at(NcclField::operation) < 0xff;
+  const bool reduces =
+      given.has(NcclField::operation) && given.at(NcclField::operation) < ncclNumOps;
   out.operation = reduces ? static_cast<uint8_t>(given.at(NcclField::operation)) : uint8_t{0xff};
   const void* const communicator = communicator_of(given);
   const bool message = api == Api::ncclSend || api == Api::ncclRecv;

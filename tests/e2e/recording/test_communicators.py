@@ -319,3 +319,28 @@ def test_a_communicator_that_a_watchdog_aborts(tmp_path):
     [dump] = harness.dumps(tmp_path / "out")
     found = [r for r in harness.of_kind(harness.records(dump), "collective") if not r.get("result")]
     assert [r.get("sequence", 0) for r in found] == [0, 1, 2] and {r["rank_count"] for r in found} == {2}, found
+
+
+# Another library's functions of NCCL's names: what each is passed must reach it as it is.
+OTHER_ARGUMENTS = """
+import ctypes, gpu
+gpu.work()
+nccl = ctypes.CDLL(sys.argv[1])
+nccl.passed.restype = ctypes.c_ulong
+def reaches(function, *words):
+    assert function(*(each if isinstance(each, ctypes.c_int) else ctypes.c_ulong(each) for each in words)) == 0
+    return [nccl.passed(at) for at in range(len(words))] == [each.value if isinstance(each, ctypes.c_int) else each for each in words]
+number = ctypes.c_int
+for _ in range(3):
+    assert reaches(nccl.ncclPutSignal, 0x7fabcdef0010, 5_000_000_000, number(7), number(1), 6_000_000_000, 0x7f1234567890, 0x7fabcdef0120)
+    assert reaches(nccl.ncclSignal, number(1), 0x7f1234567890, 0x7fabcdef0120)
+print("all reached")
+"""
+
+
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_functions_of_another_library_with_ncclx_arguments(mode, tmp_path):
+    done = harness.run([sys.executable, "-c", "import sys" + OTHER_ARGUMENTS, harness.HAZARDS / "own_nccl/libnccl.so.2"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, PYTHONPATH=harness.SOURCE / "tests/programs/python", GPUPROF_MODE=mode, **(
+            harness.WHOLE_RUN if mode == "on" else {})))
+    assert (done.code, done.out) == (0, "all reached\n"), done.err
