@@ -18,26 +18,9 @@ namespace {
 
 constexpr size_t kLibraries = static_cast<size_t>(Library::count);
 
-// Of an entry whose value is a place in the object's strings; null: it has none that begins so.
-const char* dynamic_text(const Object& object, ElfW(Sxword) tag, const char* prefix) {
-  if (!object.dynamic || !object.strings) return nullptr;
-  for (const ElfW(Dyn)* entry = object.dynamic; entry->d_tag != DT_NULL; ++entry) {
-    const char* const text = object.strings + entry->d_un.d_val;
-    if (entry->d_tag == tag && begins_with(text, prefix)) return text;
-  }
-  return nullptr;
-}
-
 // A copy of the library that the object is linked to; null: to none.
 const char* needed_copy(Library library, const Object& object) {
   return dynamic_text(object, DT_NEEDED, file_of_copies(library));
-}
-
-bool needs_any_copy(const Object& object, void*) {
-  for (size_t i = 0; i < kLibraries; ++i) {
-    if (needed_copy(static_cast<Library>(i), object)) return true;
-  }
-  return false;
 }
 
 // The copy that hooks call. Its name lasts as long as it does, and it stays.
@@ -66,13 +49,17 @@ void tell(const char* soname) {
   g_host.other_copy.store(names[at], std::memory_order_release);
 }
 
-void lead_apart(Library library, const Object& object, void* handle, const char* soname) {
+void* function_of(const Object& object, const char* name) {
+  return object.dynamic ? symbol_in(object.base, object.dynamic, name) : nullptr;
+}
+
+void lead_apart(Library library, const Object& object, const Object& copy, const char* soname) {
   bool changed = false;
   each_function_slot(object, [&](ElfW(Addr) place, const ElfW(Sym) & symbol, const char* name) {
     if (symbol.st_shndx != SHN_UNDEF) return;
     const Api api = find_api(name);
     if (api == Api::count || kApiRows[static_cast<size_t>(api)].library != library) return;
-    void* const real = real_dlsym()(handle, name);
+    void* const real = function_of(copy, name);
     if (!real || *reinterpret_cast<void**>(place) == real) return;
     store_slot(object, place, real);
     changed = true;
@@ -81,25 +68,35 @@ void lead_apart(Library library, const Object& object, void* handle, const char*
 }
 
 // What the object's own copy has for `name`, if hooks call another; the object is led to that copy.
-void* lead_to_own(Library library, const Object& object, const char* name) {
+// Its tables alone are read: within constructors, opening it would run others' too early.
+void* lead_to_own(Library library, const Object& object, const Hooked& hooked, const char* name) {
   const char* const needed = needed_copy(library, object);
-  if (!needed || !::dlopen) return nullptr;
-  const Hooked hooked = find_hooked(library, name);
-  if (!hooked.soname || same_text(needed, hooked.soname)) return nullptr;
-  void* const handle = ::dlopen(needed, RTLD_LAZY | RTLD_NOLOAD);
+  if (!needed || !hooked.soname || same_text(needed, hooked.soname)) return nullptr;
+  const Object copy = object_called(needed);
   // The copy may bear several names.
-  void* const own = handle ? real_dlsym()(handle, name) : nullptr;
-  const bool apart = own && own != hooked.function;
-  if (apart) lead_apart(library, object, handle, needed);
-  if (handle) ::dlclose(handle);  // the object keeps what it is linked to
-  ::dlerror();                    // the program did not ask
-  return apart ? own : nullptr;
+  void* const own = function_of(copy, name);
+  if (!own || own == hooked.function) return nullptr;
+  lead_apart(library, object, copy, needed);
+  return own;
 }
 
-void lead_all_to_own(const Object& object, void*, void*) {
+struct NewOnes {
+  bool need[kLibraries];
+  Hooked hooked[kLibraries];
+};
+
+void note_needed(const Object& object, void* raw) {
+  NewOnes& found = *static_cast<NewOnes*>(raw);
+  for (size_t i = 0; i < kLibraries; ++i) {
+    if (needed_copy(static_cast<Library>(i), object)) found.need[i] = true;
+  }
+}
+
+void lead_all_to_own(const Object& object, void* raw) {
+  const NewOnes& found = *static_cast<NewOnes*>(raw);
   for (size_t i = 0; i < kLibraries; ++i) {
     const auto library = static_cast<Library>(i);
-    lead_to_own(library, object, marking_function(library));
+    lead_to_own(library, object, found.hooked[i], marking_function(library));
   }
 }
 
@@ -115,9 +112,22 @@ void look_at_new_ones() {
   const LoadedObjects before{static_cast<size_t>(g_last.count.load(std::memory_order_relaxed)),
                              g_last.unloaded.load(std::memory_order_relaxed)};
   const LoadedObjects loaded = loaded_objects();
-  g_last.count.store(loaded.count, std::memory_order_relaxed);
-  g_last.unloaded.store(loaded.unloaded, std::memory_order_relaxed);
-  each_loaded_since(before, needs_any_copy, lead_all_to_own, nullptr);
+  NewOnes found{};
+  LoadedObjects done = look_at_loaded(before, loaded, note_needed, &found);
+  bool any = false;
+  for (size_t i = 0; i < kLibraries; ++i) {
+    if (!found.need[i]) continue;
+    any = true;
+    // Its look-up waits for whoever loads something: from then on all of these are there in whole,
+    // their slots filled and their read-only parts protected.
+    found.hooked[i] =
+        find_hooked(static_cast<Library>(i), marking_function(static_cast<Library>(i)));
+  }
+  if (any) done = look_at_loaded(before, loaded, lead_all_to_own, &found);
+  g_last.count.store(done.count, std::memory_order_relaxed);
+  g_last.unloaded.store(done.unloaded, std::memory_order_relaxed);
+  // Of those that others unloaded meanwhile some may have been counted instead of new ones.
+  if (done.count != loaded.count) g_last.ever.store(0, std::memory_order_relaxed);
 }
 
 constinit std::atomic<bool> g_hooks_are_called{false};
@@ -126,7 +136,9 @@ constinit std::atomic<bool> g_hooks_are_called{false};
 
 void* own_copys_function(Library library, const void* inside, const char* name) {
   const ErrnoGuard keep_errno;
-  return lead_to_own(library, object_at(inside), name);
+  const Object object = object_at(inside);
+  if (!needed_copy(library, object)) return nullptr;
+  return lead_to_own(library, object, find_hooked(library, name), name);
 }
 
 void lead_copies_apart() {
@@ -136,7 +148,9 @@ void lead_copies_apart() {
 }
 
 void lead_copies_apart_before_opening() {
-  if (g_hooks_are_called.load(std::memory_order_relaxed)) look_at_new_ones();
+  if (!g_hooks_are_called.load(std::memory_order_relaxed)) return;
+  const ErrnoGuard keep_errno;
+  look_at_new_ones();
 }
 
 }  // namespace gpuprof

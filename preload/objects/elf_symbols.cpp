@@ -31,9 +31,7 @@ struct DynamicTables {
 DynamicTables tables_of(ElfW(Addr) base, const ElfW(Dyn) * entry) {
   DynamicTables tables;
   for (; entry->d_tag != DT_NULL; ++entry) {
-    // glibc's ld.so relocates these in place, but not the vDSO's; musl's leaves offsets.
-    const ElfW(Addr) value = entry->d_un.d_ptr;
-    const ElfW(Addr) address = value < base ? base + value : value;
+    const ElfW(Addr) address = dynamic_address(base, *entry);
     if (entry->d_tag == DT_SYMTAB) tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
     if (entry->d_tag == DT_STRTAB) tables.strings = reinterpret_cast<const char*>(address);
     if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
@@ -100,18 +98,6 @@ const char* file_of(const char* path) {
   return file;
 }
 
-void* address_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* name) {
-  const DynamicTables tables = tables_of(base, dynamic);
-  if (!tables.symbols || !tables.strings || !(tables.gnu_hash || tables.hash)) return nullptr;
-  const ElfW(Sym)* const symbol =
-      tables.gnu_hash ? find_by_gnu_hash(tables, name) : find_by_hash(tables, name);
-  if (!symbol) return nullptr;
-  const ElfW(Addr) address = base + symbol->st_value;
-  if (ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC) return reinterpret_cast<void*>(address);
-  // AArch64's resolvers are told of the processor; those of x86-64 take nothing.
-  return reinterpret_cast<void* (*)(uint64_t)>(address)(::getauxval(AT_HWCAP));
-}
-
 struct Search {
   const char* soname;
   const char* symbol;
@@ -137,7 +123,7 @@ GPUPROF_IDLE_CODE int visit(dl_phdr_info* object, size_t, void* raw) {
     if (object->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
     const ElfW(Addr) dynamic = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
     search.found =
-        address_in(object->dlpi_addr, reinterpret_cast<const ElfW(Dyn)*>(dynamic), search.symbol);
+        symbol_in(object->dlpi_addr, reinterpret_cast<const ElfW(Dyn)*>(dynamic), search.symbol);
   }
   return search.found != nullptr;
 }
@@ -151,7 +137,7 @@ int visit_other(dl_phdr_info* object, size_t, void* raw) {
     const ElfW(Addr) dynamic = object->dlpi_addr + header.p_vaddr;
     const auto* const entry = reinterpret_cast<const ElfW(Dyn)*>(dynamic);
     if (header.p_type != PT_DYNAMIC || entry == _DYNAMIC) continue;
-    void* const found = address_in(object->dlpi_addr, entry, search.symbol);
+    void* const found = symbol_in(object->dlpi_addr, entry, search.symbol);
     size_t length = 0;
     while (path[length] != '\0') ++length;
     if (!found || length >= search.path_size) continue;
@@ -163,6 +149,18 @@ int visit_other(dl_phdr_info* object, size_t, void* raw) {
 }
 
 }  // namespace
+
+void* symbol_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* symbol) {
+  const DynamicTables tables = tables_of(base, dynamic);
+  if (!tables.symbols || !tables.strings || !(tables.gnu_hash || tables.hash)) return nullptr;
+  const ElfW(Sym)* const found =
+      tables.gnu_hash ? find_by_gnu_hash(tables, symbol) : find_by_hash(tables, symbol);
+  if (!found) return nullptr;
+  const ElfW(Addr) address = base + found->st_value;
+  if (ELF64_ST_TYPE(found->st_info) != STT_GNU_IFUNC) return reinterpret_cast<void*>(address);
+  // AArch64's resolvers are told of the processor; those of x86-64 take nothing.
+  return reinterpret_cast<void* (*)(uint64_t)>(address)(::getauxval(AT_HWCAP));
+}
 
 void* symbol_of_others(const char* file, const char* symbol, char* path, size_t path_size) {
   OtherSearch search{file, symbol, path, path_size, 0, nullptr};
@@ -182,7 +180,7 @@ GPUPROF_IDLE_CODE void* symbol_in_libc(const char* symbol) {
     for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
       for (const link_map* object = _r_debug.r_map; object; object = object->l_next) {
         if (!same_text(file_of(object->l_name), soname)) continue;
-        if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
+        if (void* const found = symbol_in(object->l_addr, object->l_ld, symbol)) return found;
         break;
       }
     }
@@ -206,7 +204,7 @@ GPUPROF_IDLE_CODE void* symbol_after_own(const char* symbol) {
   // Where this library itself was loaded later (injection.h), no order has it: all count.
   const bool in_order = own && own->l_ld == _DYNAMIC;
   for (const link_map* object = in_order ? own->l_next : first; object; object = object->l_next) {
-    if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
+    if (void* const found = symbol_in(object->l_addr, object->l_ld, symbol)) return found;
     if (is_libc(object)) break;
   }
   return symbol_in_libc(symbol);

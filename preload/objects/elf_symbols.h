@@ -2,6 +2,8 @@
 // Dynamic symbols of loaded objects, read from their ELF tables: works before and without dlsym.
 #pragma once
 
+#include <link.h>
+
 #include <cstddef>
 
 namespace gpuprof {
@@ -16,6 +18,16 @@ constexpr bool begins_with(const char* text, const char* prefix) {
   while (*prefix != '\0' && *text == *prefix) ++text, ++prefix;
   return *prefix == '\0';
 }
+
+// glibc's ld.so relocates such an entry's address in place, but not the vDSO's; musl's leaves
+// offsets.
+constexpr ElfW(Addr) dynamic_address(ElfW(Addr) base, const ElfW(Dyn) & entry) {
+  return entry.d_un.d_ptr < base ? base + entry.d_un.d_ptr : entry.d_un.d_ptr;
+}
+
+// Address of `symbol` in the object that lies at `base`, of several versions the default one; null:
+// it has none. Allocates nothing, takes no lock.
+void* symbol_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* symbol);
 
 // Address of `symbol` in the first loaded object that has it and whose file name begins with
 // `soname` (null: in the program itself); null if none. Allocates nothing.

@@ -122,7 +122,7 @@ void* called_by_us(const char* name) {
 
 void patch_loaded_since(const LoadedObjects& before, void* handle, PatchedCalls calls) {
   Patch wanted{handle, calls};
-  each_loaded_since(before, nullptr, patch_one, &wanted);
+  each_loaded_since(before, patch_one, &wanted);
 }
 
 }  // namespace gpuprof

@@ -10,6 +10,7 @@
 
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
+#include "preload/objects/elf_symbols.h"
 
 namespace gpuprof {
 namespace {
@@ -32,8 +33,6 @@ constexpr size_t kNamesAtOnce = 4;  // on the stack of whoever calls dlopen
 
 // Noted under the loader's lock, looked at after: looking names up takes other locks of the loader.
 struct Found {
-  ObjectFilter wanted;
-  void* context;
   size_t skip;
   size_t seen;
   size_t count;
@@ -44,7 +43,6 @@ int note_name(dl_phdr_info* info, size_t, void* raw) {
   Found& found = *static_cast<Found*>(raw);
   if (found.seen >= found.skip && found.count == kNamesAtOnce) return 1;
   if (found.seen++ < found.skip) return 0;
-  if (found.wanted && !found.wanted(read_object(*info), found.context)) return 0;
   const char* const name = info->dlpi_name ? info->dlpi_name : "";
   Name& out = found.names[found.count++];
   const size_t length = std::strlen(name);
@@ -88,6 +86,46 @@ int count_one(dl_phdr_info* info, size_t, void* raw) {
   ++loaded.count;
   loaded.unloaded = info->dlpi_subs;
   return 0;
+}
+
+struct Walk {
+  LoadedObjects after, up_to;
+  ObjectLook look;
+  void* context;
+  size_t at;
+  LoadedObjects done;
+};
+
+// What was unloaded since then may have stood before what is new, or been of it.
+size_t place_now(const LoadedObjects& then, uint64_t unloaded) {
+  const uint64_t gone = unloaded - then.unloaded;
+  return then.count > gone ? then.count - gone : 0;
+}
+
+int look_at_one(dl_phdr_info* info, size_t, void* raw) {
+  Walk& walk = *static_cast<Walk*>(raw);
+  walk.done = {place_now(walk.up_to, info->dlpi_subs), info->dlpi_subs};
+  const size_t at = walk.at++;
+  if (at >= walk.done.count) return 1;
+  if (at >= place_now(walk.after, info->dlpi_subs)) walk.look(read_object(*info), walk.context);
+  return 0;
+}
+
+struct NameSearch {
+  const char* name;
+  Object object;
+};
+
+int read_if_called(dl_phdr_info* info, size_t, void* raw) {
+  NameSearch& search = *static_cast<NameSearch*>(raw);
+  const char* const path = info->dlpi_name ? info->dlpi_name : "";
+  const char* const slash = std::strrchr(path, '/');
+  const Object object = read_object(*info);
+  const char* const soname = dynamic_text(object, DT_SONAME, "");
+  const bool called = (soname && std::strcmp(soname, search.name) == 0) ||
+                      std::strcmp(slash ? slash + 1 : path, search.name) == 0;
+  if (called) search.object = object;
+  return called;
 }
 
 int note_loaded(dl_phdr_info* info, size_t, void* raw) {
@@ -136,8 +174,8 @@ Object read_object(const dl_phdr_info& info) {
   }
   object.dynamic = entry;
   for (; entry && entry->d_tag != DT_NULL; ++entry) {
-    // ld.so has relocated these addresses in place.
-    const auto* const table = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr);
+    const auto* const table =
+        reinterpret_cast<const ElfW(Rela)*>(dynamic_address(object.base, *entry));
     switch (entry->d_tag) {
       case DT_SYMTAB: object.symbols = reinterpret_cast<const ElfW(Sym)*>(table); break;
       case DT_STRTAB: object.strings = reinterpret_cast<const char*>(table); break;
@@ -149,6 +187,21 @@ Object read_object(const dl_phdr_info& info) {
     }
   }
   return object;
+}
+
+const char* dynamic_text(const Object& object, ElfW(Sxword) tag, const char* prefix) {
+  if (!object.dynamic || !object.strings) return nullptr;
+  for (const ElfW(Dyn)* entry = object.dynamic; entry->d_tag != DT_NULL; ++entry) {
+    const char* const text = object.strings + entry->d_un.d_val;
+    if (entry->d_tag == tag && begins_with(text, prefix)) return text;
+  }
+  return nullptr;
+}
+
+Object object_called(const char* name) {
+  NameSearch search{name, {}};
+  ::dl_iterate_phdr(read_if_called, &search);
+  return search.object;
 }
 
 Object object_at(const void* address) {
@@ -193,15 +246,18 @@ uint64_t objects_ever_loaded() {
   return count;
 }
 
-void each_loaded_since(const LoadedObjects& before, ObjectFilter wanted, ObjectVisit visit,
-                       void* context) {
+LoadedObjects look_at_loaded(const LoadedObjects& after, const LoadedObjects& up_to,
+                             ObjectLook look, void* context) {
+  survive_fork();  // it may allocate, which the loader's lock does not allow
+  Walk walk{after, up_to, look, context, 0, up_to};
+  ::dl_iterate_phdr(look_at_one, &walk);
+  return walk.done;
+}
+
+void each_loaded_since(const LoadedObjects& before, ObjectVisit visit, void* context) {
   const ErrnoGuard keep_errno;
-  // What other threads have unloaded meanwhile may have stood before what is new.
-  const uint64_t gone = loaded_objects().unloaded - before.unloaded;
   Found found;
-  found.wanted = wanted;
-  found.context = context;
-  found.skip = before.count > gone ? before.count - gone : 0;
+  found.skip = place_now(before, loaded_objects().unloaded);
   bool more = true;
   while (more) {
     found.seen = found.count = 0;

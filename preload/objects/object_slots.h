@@ -26,6 +26,11 @@ struct Object {
 };
 
 Object read_object(const dl_phdr_info& info);
+// Of an entry whose value is a place in the object's strings: the first one that begins so, or
+// null.
+const char* dynamic_text(const Object& object, ElfW(Sxword) tag, const char* prefix);
+// The first loaded object of that soname or file name, which is what one that needs it is bound to.
+Object object_called(const char* name);
 // The loaded object that the address lies in; one without symbols: none.
 Object object_at(const void* address);
 Object own_object();
@@ -66,12 +71,19 @@ LoadedObjects loaded_objects();
 // How many were ever loaded: whether there are new ones, without a walk through all.
 uint64_t objects_ever_loaded();
 
+// Calls `look` for the objects that were loaded after the one and up to the other, and returns up
+// to where: what others unload meanwhile may leave some of them for the next time. It is called
+// under a lock of the loader's, by which no object goes away: it must not allocate, nor ask the
+// loader for anything but a list of the objects. Opens nothing: within a constructor, opening a
+// library that is loaded runs those of libraries whose turn has not come.
+using ObjectLook = void (*)(const Object& object, void* context);
+LoadedObjects look_at_loaded(const LoadedObjects& after, const LoadedObjects& up_to,
+                             ObjectLook look, void* context);
+
 // Calls `visit` for the objects that were loaded since then, but not for this library. It may do so
-// for some again that were there before. Each is kept open meanwhile, by `kept`. `wanted`: which
-// ones (null: all); it is called under the loader's lock, and looks at the object alone.
+// for some again that were there before. Each is kept open meanwhile, by `kept`. Not within
+// constructors of objects that were loaded since then.
 using ObjectVisit = void (*)(const Object& object, void* kept, void* context);
-using ObjectFilter = bool (*)(const Object& object, void* context);
-void each_loaded_since(const LoadedObjects& before, ObjectFilter wanted, ObjectVisit visit,
-                       void* context);
+void each_loaded_since(const LoadedObjects& before, ObjectVisit visit, void* context);
 
 }  // namespace gpuprof

@@ -53,6 +53,17 @@ def test_looking_up_another_nccl_moves_no_call(tmp_path, looked_up, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("version", ["12", "13"])
+@pytest.mark.parametrize("way", ["linked", "opened"])
+def test_constructors_run_in_their_turn(tmp_path, way, version, mode):
+    """glibc's dlopen of a loaded library runs the constructors that have not run yet, of all that it is linked to."""
+    linked = [harness.HAZARDS / f"copies_registry_{version}"]
+    opened = [harness.HAZARDS / "copies_open", COPIES / f"registry_work{version}.so"]
+    done = as_bare(linked if way == "linked" else opened, tmp_path, **MODES[mode])
+    assert done.code == 0 and "  1 in the registry" in done.out, done.out + done.err
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_who_changes_the_drivers_code_finds_it(tmp_path, mode):
     """Led to a hook, UCX gives up its CUDA hooks, and with them its registration cache."""
     done = as_bare([harness.HAZARDS / "copies_open", COPIES / "libucm.so.0"], tmp_path, **MODES[mode])
