@@ -119,8 +119,8 @@ extern "C" const void* gpuprof_before_dlopen(const char* file, int flags, const 
 
 extern "C" void gpuprof_after_dlopen(void* handle) {
   const gpuprof::LoadedObjects before = gpuprof::t_objects_before;
-  --gpuprof::t_depth;
-  if (!handle) return;
+  // Within a constructor the outer call's libraries are not all constructed: its end sees to these.
+  if (--gpuprof::t_depth != 0 || !handle) return;
   gpuprof::prepare_library();
   gpuprof::patch_loaded_since(before, handle, gpuprof::PatchedCalls::all);
 }

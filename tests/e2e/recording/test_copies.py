@@ -64,6 +64,12 @@ def test_constructors_run_in_their_turn(tmp_path, way, version, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_constructor_opens_a_library(tmp_path, mode):
+    done = as_bare([harness.HAZARDS / "copies_open", "first", COPIES / "registry_work_opens.so"], tmp_path, **MODES[mode])
+    assert done.code == 0 and "  1 in the registry" in done.out, done.out + done.err
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_who_changes_the_drivers_code_finds_it(tmp_path, mode):
     """Led to a hook, UCX gives up its CUDA hooks, and with them its registration cache."""
     done = as_bare([harness.HAZARDS / "copies_open", COPIES / "libucm.so.0"], tmp_path, **MODES[mode])

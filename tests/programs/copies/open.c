@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens libraries, as an interpreter opens extension modules, and calls work() of those that have
 // it: of each once it is open, or, after "all", once all are. "global FILE" opens one for
-// everybody.
+// everybody, "first FILE" one whose own libraries come first. A library
+// may ask it for more.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+
+void open_plugin(const char* file) {
+  if (!dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)) puts(dlerror());
+}
 
 int main(int count, char** arguments) {
   int all = 0, worst = 0, opened = 0;
@@ -17,6 +22,9 @@ int main(int count, char** arguments) {
     }
     if (strcmp(arguments[i], "global") == 0) {
       flags = RTLD_NOW | RTLD_GLOBAL;
+      ++i;
+    } else if (strcmp(arguments[i], "first") == 0) {
+      flags |= RTLD_DEEPBIND;
       ++i;
     }
     void* const handle = dlopen(arguments[i], flags);

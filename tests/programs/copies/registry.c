@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library with a kernel and, in another of its files, a global object. The kernel is registered
-// first; the object is there only once its own constructor has run.
+// first; the object is there only once its own constructor has run. With OPENS the
+// program is asked to open that library in between.
 #include <stddef.h>
 #include <stdio.h>
 
@@ -8,6 +9,10 @@ void** __cudaRegisterFatBinary(void* binary);
 void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name,
                             int threads, void* thread, void* block, void* block_size,
                             void* grid_size, int* warp_size);
+
+#ifdef OPENS
+void open_plugin(const char* file);
+#endif
 
 static int names;
 static int* registry;
@@ -17,6 +22,9 @@ static void kernel(void) {}
 __attribute__((constructor(1001))) static void register_kernel(void) {
   void** const module = __cudaRegisterFatBinary(NULL);
   __cudaRegisterFunction(module, (const char*)kernel, "kernel", "kernel", -1, 0, 0, 0, 0, 0);
+#ifdef OPENS
+  open_plugin(OPENS);
+#endif
 }
 __attribute__((constructor(1002))) static void construct_registry(void) { registry = &names; }
 
