@@ -80,7 +80,7 @@ bool changes_code(const void* caller) { return std::strncmp(file_at(caller), "li
 
 void* filter(void* handle, const char* name, const char* version, const void* caller) {
   find_real_lookups();
-  if (!name || handle == RTLD_NEXT) return kAskReal;
+  if (!name || (another_copy_works() && handle != RTLD_NEXT)) return kAskReal;
   if (!has_libc() && handle != RTLD_DEFAULT) return kAskReal;
   const Api api = find_api(name);
   if (api == Api::count) return kAskReal;
@@ -88,8 +88,15 @@ void* filter(void* handle, const char* name, const char* version, const void* ca
   HookSlot& slot = hook_slot(api);
   if (!slot.wrapper) return kAskReal;
   const ErrnoGuard keep_errno;
+  // What was preloaded before us would find our wrapper, as if there were the function.
+  if (handle == RTLD_NEXT) {
+    if (slot.get() || !own_symbol_is_next(caller, name) || find_real(api)) return kAskReal;
+    real_dlsym()(RTLD_NEXT, name);  // dlerror() says so
+    return kNotFound;
+  }
   if (changes_code(caller)) return kAskReal;
-  void* const real = handle == RTLD_DEFAULT ? slot.wrapper : look_up(handle, name, version);
+  void* real = look_up(handle, name, version);
+  if (!real && handle == RTLD_DEFAULT) real = slot.wrapper;  // we are in no scope of everybody's
   if (!real) return kAskReal;
   // The ordinary order, which is the program's own handle's, too, finds us first. A program that
   // probes for a function must not find it only because we have a wrapper for it.

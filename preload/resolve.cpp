@@ -34,9 +34,15 @@ constinit std::atomic<void*> g_chosen[static_cast<size_t>(Library::count)]{};
 
 // Of a file that has another name, too: wheels' tools rename those that they bundle.
 void* in_any_copy(Library library, const char* name, char* path, size_t path_size) {
-  const char* const file = kCopies[static_cast<size_t>(library)].file;
-  void* const found = symbol_of_others(file, name, path, path_size);
-  return found ? found : symbol_of_others("", name, path, path_size);
+  const Copies& copies = kCopies[static_cast<size_t>(library)];
+  void* const found = symbol_of_others(copies.file, copies.function, name, path, path_size);
+  return found ? found : symbol_of_others("", copies.function, name, path, path_size);
+}
+
+// Past this library in another file: its hooks would look for the function in turn.
+void* in_next(Library library, const char* name) {
+  void* const found = real_dlsym()(RTLD_NEXT, name);
+  return found && !leads_back(found, marking_function(library)) ? found : nullptr;
 }
 
 // Takes a reference, kept on purpose: what a hook calls must stay mapped.
@@ -80,7 +86,7 @@ void* find_real(Api api) {
   void* const chosen = g_chosen[static_cast<size_t>(row.library)].load(std::memory_order_acquire);
   void* const found = chosen ? lookup(chosen, row.name) : nullptr;
   if (found) return found;
-  if (void* const next = lookup(RTLD_NEXT, row.name)) return next;
+  if (void* const next = in_next(row.library, row.name)) return next;
   return keep_copy(row.library, row.name);
 }
 
@@ -88,7 +94,7 @@ void* function_of_hooked_copy(Library library, const char* name) {
   const SymbolLookup lookup = real_dlsym();
   if (!lookup) return nullptr;
   void* const chosen = g_chosen[static_cast<size_t>(library)].load(std::memory_order_acquire);
-  if (void* const found = lookup(chosen ? chosen : RTLD_NEXT, name)) return found;
+  if (void* const found = chosen ? lookup(chosen, name) : in_next(library, name)) return found;
   ::dlerror();  // the program did not ask
   char path[kLongestPath];
   return in_any_copy(library, name, path, sizeof path);
@@ -103,7 +109,8 @@ const char* file_of_copies(Library library) { return kCopies[static_cast<size_t>
 bool belongs_to_hooks(Api api, const void* real) {
   const ApiRow& row = kApiRows[static_cast<size_t>(api)];
   void* const own = function_of_hooked_copy(row.library, row.name);
-  if (!own || own == real) return true;
+  if (!own) return !leads_back(real, marking_function(row.library));
+  if (own == real) return true;
   Dl_info one{}, other{};
   return ::dladdr(own, &one) && ::dladdr(real, &other) && one.dli_fbase == other.dli_fbase;
 }

@@ -107,45 +107,116 @@ struct Search {
 
 struct OtherSearch {
   const char* file;
+  const char* mark;
   const char* symbol;
   char* path;
   size_t path_size;
+  bool before_own;  // what was preloaded before this library
   size_t at;
   void* found;
 };
+
+struct NextSearch {
+  const void* caller;
+  const char* symbol;
+  bool asked;  // the caller's object has been
+  bool own;
+};
+
+struct BackSearch {
+  const void* address;
+  const char* mark;
+  bool before_own;
+  size_t at;
+  bool back;
+};
+
+// Exported by this library in each of its files.
+constexpr const char* kOwnName = "gpuprof_first_copy";
+
+GPUPROF_IDLE_CODE const ElfW(Dyn) * dynamic_of(const dl_phdr_info& object) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = object.dlpi_phdr[i];
+    if (header.p_type != PT_DYNAMIC) continue;
+    return reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + header.p_vaddr);
+  }
+  return nullptr;
+}
+
+bool lies_in(const dl_phdr_info& object, const void* address) {
+  const auto at = reinterpret_cast<ElfW(Addr)>(address);
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = object.dlpi_phdr[i];
+    const ElfW(Addr) begin = object.dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_LOAD && at >= begin && at - begin < header.p_memsz) return true;
+  }
+  return false;
+}
 
 GPUPROF_IDLE_CODE int visit(dl_phdr_info* object, size_t, void* raw) {
   Search& search = *static_cast<Search*>(raw);
   const char* const path = object->dlpi_name ? object->dlpi_name : "";
   const bool is_program = search.at++ == 0;  // always the first
   if (search.soname ? !begins_with(file_of(path), search.soname) : !is_program) return 0;
-  for (int i = 0; i < object->dlpi_phnum && !search.found; ++i) {
-    if (object->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    const ElfW(Addr) dynamic = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
-    search.found =
-        symbol_in(object->dlpi_addr, reinterpret_cast<const ElfW(Dyn)*>(dynamic), search.symbol);
-  }
+  const ElfW(Dyn)* const dynamic = dynamic_of(*object);
+  if (dynamic) search.found = symbol_in(object->dlpi_addr, dynamic, search.symbol);
   return search.found != nullptr;
 }
 
 int visit_other(dl_phdr_info* object, size_t, void* raw) {
   OtherSearch& search = *static_cast<OtherSearch*>(raw);
   const char* const path = object->dlpi_name ? object->dlpi_name : "";
-  if (search.at++ == 0 || !begins_with(file_of(path), search.file)) return 0;
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& header = object->dlpi_phdr[i];
-    const ElfW(Addr) dynamic = object->dlpi_addr + header.p_vaddr;
-    const auto* const entry = reinterpret_cast<const ElfW(Dyn)*>(dynamic);
-    if (header.p_type != PT_DYNAMIC || entry == _DYNAMIC) continue;
-    void* const found = symbol_in(object->dlpi_addr, entry, search.symbol);
-    size_t length = 0;
-    while (path[length] != '\0') ++length;
-    if (!found || length >= search.path_size) continue;
-    for (size_t k = 0; k <= length; ++k) search.path[k] = path[k];
-    search.found = found;
-    return 1;
+  const ElfW(Dyn)* const dynamic = dynamic_of(*object);
+  const bool is_program = search.at++ == 0, before_own = search.before_own;
+  if (dynamic == _DYNAMIC) search.before_own = false;
+  if (is_program || before_own || !dynamic || !begins_with(file_of(path), search.file)) return 0;
+  const ElfW(Addr) base = object->dlpi_addr;
+  void* const found = symbol_in(base, dynamic, search.symbol);
+  size_t length = 0;
+  while (path[length] != '\0') ++length;
+  if (!found || length >= search.path_size || !symbol_in(base, dynamic, search.mark)) return 0;
+  if (symbol_in(base, dynamic, kOwnName)) return 0;
+  for (size_t k = 0; k <= length; ++k) search.path[k] = path[k];
+  search.found = found;
+  return 1;
+}
+
+int visit_next(dl_phdr_info* object, size_t, void* raw) {
+  NextSearch& search = *static_cast<NextSearch*>(raw);
+  const ElfW(Dyn)* const dynamic = dynamic_of(*object);
+  if (!search.asked) {
+    search.asked = lies_in(*object, search.caller);
+    return dynamic == _DYNAMIC;  // it asks for what comes after us
   }
-  return 0;
+  search.own = dynamic == _DYNAMIC;
+  return search.own || (dynamic && symbol_in(object->dlpi_addr, dynamic, search.symbol));
+}
+
+int visit_back(dl_phdr_info* object, size_t, void* raw) {
+  BackSearch& search = *static_cast<BackSearch*>(raw);
+  const ElfW(Dyn)* const dynamic = dynamic_of(*object);
+  const auto has = [&](const char* name) { return symbol_in(object->dlpi_addr, dynamic, name); };
+  const bool is_program = search.at++ == 0, before_own = search.before_own;
+  if (dynamic == _DYNAMIC) search.before_own = false;
+  if (!dynamic || !lies_in(*object, search.address)) return 0;
+  search.back = has(kOwnName) || (before_own && (!is_program || !has(search.mark)));
+  return 1;
+}
+
+GPUPROF_IDLE_CODE bool is_libc(const link_map* object) {
+  return same_text(file_of(object->l_name), "libc.so.6");
+}
+
+// This library in the list; libc or null where it was loaded later (injection.h).
+GPUPROF_IDLE_CODE const link_map* own_or_libc() {
+  const link_map* own = &_r_debug ? _r_debug.r_map : nullptr;
+  while (own && own->l_ld != _DYNAMIC && !is_libc(own)) own = own->l_next;
+  return own;
+}
+
+bool was_preloaded() {
+  const link_map* const own = own_or_libc();
+  return own && own->l_ld == _DYNAMIC;
 }
 
 }  // namespace
@@ -162,10 +233,23 @@ void* symbol_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* symbol) 
   return reinterpret_cast<void* (*)(uint64_t)>(address)(::getauxval(AT_HWCAP));
 }
 
-void* symbol_of_others(const char* file, const char* symbol, char* path, size_t path_size) {
-  OtherSearch search{file, symbol, path, path_size, 0, nullptr};
+void* symbol_of_others(const char* file, const char* mark, const char* symbol, char* path,
+                       size_t path_size) {
+  OtherSearch search{file, mark, symbol, path, path_size, was_preloaded(), 0, nullptr};
   ::dl_iterate_phdr(visit_other, &search);
   return search.found;
+}
+
+bool leads_back(const void* address, const char* mark) {
+  BackSearch search{address, mark, was_preloaded(), 0, false};
+  ::dl_iterate_phdr(visit_back, &search);
+  return search.back;
+}
+
+bool own_symbol_is_next(const void* caller, const char* symbol) {
+  NextSearch search{caller, symbol, false, false};
+  ::dl_iterate_phdr(visit_next, &search);
+  return search.own;
 }
 
 GPUPROF_IDLE_CODE void* symbol_in_loaded(const char* soname, const char* symbol) {
@@ -196,11 +280,7 @@ GPUPROF_IDLE_CODE void* symbol_in_libc(const char* symbol) {
 GPUPROF_IDLE_CODE void* symbol_after_own(const char* symbol) {
   // What stands behind libc was loaded later, and may go away while this looks.
   const link_map* const first = &_r_debug ? _r_debug.r_map : nullptr;
-  const auto is_libc = [](const link_map* object) {
-    return same_text(file_of(object->l_name), "libc.so.6");
-  };
-  const link_map* own = first;
-  while (own && own->l_ld != _DYNAMIC && !is_libc(own)) own = own->l_next;
+  const link_map* const own = own_or_libc();
   // Where this library itself was loaded later (injection.h), no order has it: all count.
   const bool in_order = own && own->l_ld == _DYNAMIC;
   for (const link_map* object = in_order ? own->l_next : first; object; object = object->l_next) {

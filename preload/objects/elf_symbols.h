@@ -33,9 +33,17 @@ void* symbol_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* symbol);
 // `soname` (null: in the program itself); null if none. Allocates nothing.
 void* symbol_in_loaded(const char* soname, const char* symbol);
 
-// The same of any object but the program and this library: the first one whose file name begins
-// with `file`, "" for any. `path`: its file, as dlopen takes it.
-void* symbol_of_others(const char* file, const char* symbol, char* path, size_t path_size);
+// The same of an object that has `mark`, too: the first one whose file name begins with `file`, ""
+// for any. Not of the program, of this library in whatever file, nor of what was preloaded before
+// it: that finds us when it asks for the next. `path`: its file, as dlopen takes it.
+void* symbol_of_others(const char* file, const char* mark, const char* symbol, char* path,
+                       size_t path_size);
+
+// Whether the function at the address may ask for the next one and find us: that of this library
+// in whatever file, of what was preloaded before it, or of a program that has no `mark`.
+bool leads_back(const void* address, const char* mark);
+// Whether this library has the next `symbol` after that of the object that `caller` lies in.
+bool own_symbol_is_next(const void* caller, const char* symbol);
 
 // The same of the C library, whichever it is: libdl's part of glibc before 2.34, too. With glibc
 // it takes no lock, and calls nothing that another library may have replaced.

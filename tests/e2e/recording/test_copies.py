@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several copies of one of NVIDIA's libraries in a process: each call reaches the copy that it reaches without gpuprof."""
+import shutil
+
 import harness
 import pytest
 
@@ -67,6 +69,35 @@ def test_constructors_run_in_their_turn(tmp_path, way, version, mode):
 def test_constructor_opens_a_library(tmp_path, mode):
     done = as_bare([harness.HAZARDS / "copies_open", "first", COPIES / "registry_work_opens.so"], tmp_path, **MODES[mode])
     assert done.code == 0 and "  1 in the registry" in done.out, done.out + done.err
+
+
+SPY = str(COPIES / "libncclspy.so")
+PRELOADED = {
+    "spy_first": [SPY, "gpuprof"],
+    "spy_last": ["gpuprof", SPY],
+    "two_files": ["gpuprof", "other gpuprof"],
+    "spy_between": ["gpuprof", SPY, "other gpuprof"],
+    "spy_before_two": [SPY, "gpuprof", "other gpuprof"],
+}
+OPENED = {"nothing": [], "the_spy": [SPY], "runtime": [COPIES / "libcudart.so.13"], "nccl": [COPIES / "libnccl.so.2"]}
+# A tool's library that is opened, and behind two files of gpuprof, is not found.
+PROBED = [(names, opened) for names in PRELOADED for opened in OPENED if (names, opened) != ("two_files", "the_spy")]
+
+
+@pytest.mark.parametrize("mode", ["off", "on"])
+@pytest.mark.parametrize("preloaded, opened", PROBED)
+def test_looking_up_what_may_not_be_there(tmp_path, preloaded, opened, mode):
+    """Nothing leads back from a tool's function to the hook that called it."""
+    other = shutil.copy(harness.LIB, tmp_path / "libother.so")
+    files = {"gpuprof": harness.LIB, "other gpuprof": str(other)}
+    command = [harness.HAZARDS / "copies_probe", *OPENED[opened]]
+    runs = []
+    for names in ([name for name in PRELOADED[preloaded] if name not in files], PRELOADED[preloaded]):
+        env = harness.environment(LD_LIBRARY_PATH=COPIES, GPUPROF_OUTPUT=tmp_path / "out", **MODES[mode])
+        env["LD_PRELOAD"] = ":".join(filter(None, [harness.RUNTIME, *[files.get(name, name) for name in names]]))
+        runs.append(harness.run(command, env, timeout=20))
+    bare, done = runs
+    assert (done.code, done.out) == (bare.code, bare.out), done.out + done.err
 
 
 @pytest.mark.parametrize("mode", MODES)
