@@ -89,10 +89,12 @@ void Assembler::add_events(const Block& block, const std::vector<ShapeIndex>& sh
   const auto first_extra = static_cast<uint32_t>(extras_.size() - 1);
   const auto add = [&](BlockEvent event) {
     RowEvents& row = row_events_[rows[event.row]];
-    const Kind kind = block.shapes[number(event.shape)].kind;
+    const Shape& shape = block.shapes[number(event.shape)];
+    const Kind kind = shape.kind;
     row.calls = row.calls || is_thread_kind(kind);
     row.frames = row.frames || is_frame_kind(kind);
     row.works = row.works || (is_gpu_kind(kind) && kind != Kind::gpu_annotation);
+    row.waits = row.waits || (kind == Kind::sync && (shape.flags & kFlagDriver));
     event.shape = shapes[number(event.shape)];
     if (event.extra) event.extra += first_extra;
     row.events.add(event);
@@ -252,6 +254,29 @@ void Assembler::choose_processes(const TopLevel& top) {
       row_events_[i].process = host->second;
     }
   }
+  place_host_waits();
+}
+
+// Kineto writes an XPU's waits of the host in process -1, in the row of the thread that waits, and
+// beside the driver's calls if it records those, too.
+void Assembler::place_host_waits() {
+  constexpr int64_t kNoProcess = -1;
+  std::unordered_map<int64_t, uint32_t> threads;  // by tid: row, the first in a host process
+  for (uint32_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
+    const bool numbers = !row.pid_text && !row.tid_text;
+    if (row.type == LaneType::thread && numbers && row_events_[i].calls && is_host(row.pid)) {
+      threads.emplace(row.tid, i);
+    }
+  }
+  for (uint32_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
+    if (row.type != LaneType::thread || row.pid_text || row.pid != kNoProcess) continue;
+    const auto thread = row.tid_text ? threads.end() : threads.find(row.tid);
+    if (thread == threads.end()) continue;
+    row_events_[i].process = row_events_[thread->second].process;
+    row_events_[i].said = row_events_[i].waits && row_events_[thread->second].waits;
+  }
 }
 
 // In Kineto's traces, and ours, a GPU's rows have the name of the process they belong to.
@@ -308,7 +333,7 @@ Lane Assembler::lane_of(const Row& row, const RowEvents& events, uint32_t count,
           !other && !row.pid_text && !row.tid_text && thread >= 0 && thread < Shape::kAbsent;
       const bool of_gpu = gpus_.contains(row.pid) && !events.calls;
       const bool of_nobody = events.frames && !events.calls && !is_host(row.pid);
-      if (numbers && !of_gpu && !of_nobody) {
+      if (numbers && !of_gpu && !of_nobody && !events.said) {
         lane.thread_id = static_cast<uint32_t>(thread);
         lane.thread_name = bare_thread_name(events.name);
       } else {

@@ -35,6 +35,8 @@ class Assembler {
     bool calls = false;   // it has what only threads have,
     bool frames = false;  // Python functions apart, which it has, too
     bool works = false;   // it has what a stream does, annotations apart
+    bool waits = false;   // it has waits of the driver
+    bool said = false;    // it says again what another row has
     std::string name;
     int64_t sort_index = Lane::kUnsorted;
   };
@@ -53,6 +55,7 @@ class Assembler {
   void choose_processes(const TopLevel& top);
   void complete_contexts();
   void choose_gpus(const std::set<int64_t>& gpus);
+  void place_host_waits();
   void divide();
   Process make_process(uint32_t process, const TopLevel& top, Completeness completeness);
   bool is_host(int64_t pid) const;

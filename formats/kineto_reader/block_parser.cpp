@@ -186,6 +186,14 @@ class BlockParser {
       case Category::sync: shape.kind = Kind::gpu_sync; break;
       case Category::event: shape.kind = Kind::gpu_event; break;
       case Category::overhead: shape.kind = Kind::overhead; break;
+      case Category::xpu_sync:
+        if (is_host_wait()) {
+          shape.kind = Kind::sync;
+          shape.domain = ApiDomain::driver;
+          shape.flags = kFlagDriver;
+          break;
+        }
+        [[fallthrough]];
       case Category::span:
       case Category::other:
         shape.kind = Kind::other;
@@ -327,6 +335,13 @@ class BlockParser {
     if (event_.name.text != "INVALID") return false;
     const Member* const id = argument("cbid");
     return id && (id->value.text == "505" || id->value.text == "506");
+  }
+
+  // handleSynchronizationActivity() in Kineto's xpupti/XpuptiActivityHandlers.cpp: the others are
+  // barriers on a device that nothing names.
+  bool is_host_wait() const {
+    const Member* const type = argument("Type");
+    return type && type->value.text.starts_with("HOST_");
   }
 
   void fact() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 namespace gpuprof::kineto {
 namespace {
@@ -19,7 +20,43 @@ bool launches(std::string_view name) {
          name.find("LaunchKernel") != std::string_view::npos ||
          name.find("KernelLaunch") != std::string_view::npos ||
          name.find("job_prep_and_submit") != std::string_view::npos ||
-         name.find("LaunchCooperative") != std::string_view::npos;
+         name.find("LaunchCooperative") != std::string_view::npos ||
+         name.find("LaunchMultipleKernels") != std::string_view::npos;
+}
+
+// Intel's Unified Runtime names a queue's calls after what they enqueue.
+std::optional<Kind> kind_of_unified_runtime(std::string_view name) {
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  if (name.starts_with("urEnqueue")) {
+    if (has("Fill")) return Kind::set;
+    if (has("Memcpy") || has("MemBufferCopy")) return Kind::copy;
+    if (has("MemBufferRead") || has("MemBufferWrite")) return Kind::copy;
+  }
+  if (name.starts_with("urQueueFinish") || name.starts_with("urEventWait")) return Kind::sync;
+  if (name.starts_with("urUSM")) {
+    if (name.ends_with("Alloc")) return Kind::alloc;
+    if (name.ends_with("Free")) return Kind::dealloc;
+  }
+  return std::nullopt;
+}
+
+// Level Zero (ze_api.h), the driver beneath it: calls on a command list are named after what they
+// append. Those that wait say "Synchronize"; none does that does not wait.
+std::optional<Kind> kind_of_level_zero(std::string_view name) {
+  if (!name.starts_with("ze")) return std::nullopt;
+  constexpr std::string_view kAppend = "zeCommandListAppend";
+  constexpr std::string_view kCopies[] = {"MemoryCopy", "ImageCopy"};
+  if (name.starts_with(kAppend)) {
+    const std::string_view what = name.substr(kAppend.size());
+    if (begins_with_one_of(what, kCopies)) return Kind::copy;
+    if (what.starts_with("MemoryFill")) return Kind::set;
+  }
+  constexpr std::string_view kAllocs[] = {"zeMemAlloc", "zeVirtualMemMap"};
+  constexpr std::string_view kReleases[] = {"zeMemFree", "zeVirtualMemUnmap"};
+  if (begins_with_one_of(name, kAllocs)) return Kind::alloc;
+  if (begins_with_one_of(name, kReleases)) return Kind::dealloc;
+  if (name.find("Synchronize") != name.npos) return Kind::sync;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -42,17 +79,8 @@ Kind kind_of_call(std::string_view name) {
   constexpr std::string_view kEvents[] = {"EventCreate", "EventRecord", "EventDestroy"};
   constexpr std::string_view kStreams[] = {"StreamCreate", "StreamDestroy", "StreamWaitEvent",
                                            "GreenCtxStreamCreate", "ExtStreamCreate"};
-  // Intel's Unified Runtime names a queue's calls after what they enqueue.
-  constexpr std::string_view kEnqueue = "urEnqueue";
-  if (name.starts_with(kEnqueue)) {
-    if (name.find("Memcpy") != std::string_view::npos) return Kind::copy;
-    if (name.find("Fill") != std::string_view::npos) return Kind::set;
-  }
-  if (name.starts_with("urQueueFinish") || name.starts_with("urEventWait")) return Kind::sync;
-  if (name.starts_with("urUSM")) {
-    if (name.ends_with("Alloc")) return Kind::alloc;
-    if (name.ends_with("Free")) return Kind::dealloc;
-  }
+  if (const std::optional<Kind> kind = kind_of_unified_runtime(name)) return *kind;
+  if (const std::optional<Kind> kind = kind_of_level_zero(name)) return *kind;
   if (launches(name)) return Kind::launch;
   if (name.starts_with("Memcpy")) return Kind::copy;
   if (name.starts_with("Memset")) return Kind::set;

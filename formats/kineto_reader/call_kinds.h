@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of CUDA's or HIP's runtime or driver is, by its name.
+// What a call of CUDA's, HIP's or an XPU's runtime or driver is, by its name.
 #pragma once
 
 #include <string_view>

@@ -41,6 +41,7 @@ constexpr Spelling kSpellings[] = {
     // Other devices' names, which Kineto of today has as aliases of the above.
     {"xpu_runtime", Category::runtime},
     {"xpu_driver", Category::driver},
+    {"xpu_sync", Category::xpu_sync},
     {"mtia_runtime", Category::runtime},
     {"mtia_ccp_events", Category::kernel},
     {"privateuse1_runtime", Category::runtime},

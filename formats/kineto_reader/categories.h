@@ -25,8 +25,9 @@ enum class Category : uint8_t {
   sync,
   event,
   overhead,
-  span,   // the time that the profiler was on
-  other,  // any that is not in the list
+  xpu_sync,  // a wait of a thread of the host, or a barrier on an XPU
+  span,      // the time that the profiler was on
+  other,     // any that is not in the list
 };
 Category category_of_text(std::string_view text);
 

@@ -538,6 +538,19 @@ TEST(KinetoCallKinds, AgreeWithTheTable) {
   EXPECT_EQ(kineto::kind_of_call("urQueueFinish"), Kind::sync);
   EXPECT_EQ(kineto::kind_of_call("urUSMDeviceAlloc"), Kind::alloc);
   EXPECT_EQ(kineto::kind_of_call("urUSMFree"), Kind::dealloc);
+  for (const char* each :
+       {"zeEventHostSynchronize", "zeFenceHostSynchronize", "urEventWait",
+        "zeCommandListHostSynchronize", "zeCommandQueueSynchronize", "zeDeviceSynchronize"}) {
+    EXPECT_EQ(kineto::kind_of_call(each), Kind::sync) << each;
+  }
+  EXPECT_EQ(kineto::kind_of_call("zeCommandListAppendMemoryCopy"), Kind::copy);
+  EXPECT_EQ(kineto::kind_of_call("zeCommandListAppendMemoryFillWithParameters"), Kind::set);
+  EXPECT_EQ(kineto::kind_of_call("zeCommandListAppendLaunchKernel"), Kind::launch);
+  EXPECT_EQ(kineto::kind_of_call("zeMemAllocDevice"), Kind::alloc);
+  EXPECT_EQ(kineto::kind_of_call("zeMemFree"), Kind::dealloc);
+  EXPECT_EQ(kineto::kind_of_call("zeMemGetAllocProperties"), Kind::call);
+  EXPECT_EQ(kineto::kind_of_call("zeEventQueryStatus"), Kind::call);
+  EXPECT_EQ(kineto::kind_of_call("zeCommandListAppendBarrier"), Kind::call);
   EXPECT_EQ(kineto::kind_of_call("runFunction - job_prep_and_submit_for_execution"), Kind::launch);
 }
 
