@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/analysis/found_steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -118,6 +121,56 @@ void find_steps(Timeline& timeline) {
   if (calls.size() < works.size()) take_steps(timeline, calls);
 }
 
+// The work that was issued in each step, in order of issue.
+using StepWorks = std::vector<std::vector<uint32_t>>;
+
+StepWorks works_of_steps(const Timeline& timeline) {
+  StepWorks out(timeline.steps.size());
+  size_t step = 0;
+  for (const Issued& each : works_as_issued(timeline)) {
+    while (step < out.size() && timeline.steps[step].end <= each.at) ++step;
+    if (step == out.size()) break;
+    if (timeline.steps[step].begin <= each.at) out[step].push_back(each.label);
+  }
+  return out;
+}
+
+// 0 to 1: what two steps have in common, of all that they hold.
+double likeness(std::vector<uint32_t> a, std::vector<uint32_t> b) {
+  if (a.empty() && b.empty()) return 1;
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  std::vector<uint32_t> both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  const auto common = static_cast<double>(both.size());
+  return common / (static_cast<double>(a.size() + b.size()) - common);
+}
+
+// After how many steps the same work comes back, at least twice, all along; 0: it does not.
+size_t round_of(const StepWorks& works) {
+  for (size_t round = 1; 2 * round <= works.size(); ++round) {
+    bool same = true;
+    for (size_t i = 0; i + round < works.size() && same; ++i) same = works[i] == works[i + round];
+    if (same) return round;
+  }
+  return 0;
+}
+
+// Iterations are alike but for what is done every so often; parts of one are not.
+bool are_parts(const StepWorks& works, size_t round) {
+  constexpr double kIterations = 0.5;
+  double sum = 0;
+  for (size_t i = 0; i < round; ++i) sum += likeness(works[i], works[(i + 1) % round]);
+  return sum < kIterations * static_cast<double>(round);
+}
+
+bool chose_itself(const Process& process) {
+  const auto& settings = process.header.setting();
+  return std::any_of(settings.begin(), settings.end(), [](const dump::Setting& each) {
+    return each.name() == "GPUPROF_STEP" && each.value() == "auto";
+  });
+}
+
 // Whether steps of two ranks with the same number are of the same time.
 bool same_steps(const Timeline& a, const Timeline& b) {
   if (a.steps.size() != b.steps.size()) return false;
@@ -143,6 +196,24 @@ void look_inside(Timeline& timeline) {
   timeline.nested_source = std::move(nested.source);
 }
 
+void join_waits(Timeline& timeline) {
+  constexpr size_t kMostWork = 500'000;
+  const Process& process = *timeline.process;
+  if (process.step_source != "sync:1" || !chose_itself(process)) return;
+  if (timeline.steps.size() < 4 || timeline.works - timeline.orphans > kMostWork) return;
+  const StepWorks works = works_of_steps(timeline);
+  const size_t round = round_of(works);
+  if (round < 2 || !are_parts(works, round)) return;
+  std::vector<Step> joined;
+  for (size_t first = 0; first + round <= timeline.steps.size(); first += round) {
+    const Step &from = timeline.steps[first], &to = timeline.steps[first + round - 1];
+    joined.push_back({from.step / round, from.begin, to.end});
+  }
+  timeline.steps = std::move(joined);
+  timeline.nested_source = fmt::format("sync:{}", round);
+  timeline.joined_waits = static_cast<uint32_t>(round);
+}
+
 void compare_found_steps(std::vector<Timeline>& timelines) {
   std::map<uint32_t, std::vector<Timeline*>> windows;
   for (Timeline& timeline : timelines) {
@@ -159,6 +230,7 @@ void compare_found_steps(std::vector<Timeline>& timelines) {
       const std::span<const Step> own = rank->process->window_steps();
       rank->steps.assign(own.begin(), own.end());
       rank->nested_source.clear();
+      rank->joined_waits = 0;
       rank->period_confidence = 0;
       rank->ranks_differ = true;
     }

@@ -13,6 +13,12 @@ namespace gpuprof::analysis {
 // one step, or none that is known, stays one. `timeline` needs its calls, threads and streams.
 void look_inside(Timeline& timeline);
 
+// A program that waits for its device several times an iteration has as many steps where `auto`
+// takes each wait for one. They become one step of as many waits if the same GPU work comes back
+// after them, and is other work after each of them. Names a step by its first wait's number, over
+// their count. `timeline` as above.
+void join_waits(Timeline& timeline);
+
 // Each rank numbers the steps that it finds from 0, or as its ranges are: they can be compared if
 // all found the same. Else no rank keeps those that it found.
 void compare_found_steps(std::vector<Timeline>& timelines);

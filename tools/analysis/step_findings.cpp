@@ -34,6 +34,7 @@ void add_nested_steps(const std::vector<Timeline>& timelines, Report& report) {
   std::set<std::string> others;
   for (const Timeline& timeline : timelines) {
     if (timeline.nested_source.empty() || timeline.period_confidence > 0) continue;
+    if (timeline.joined_waits > 0) continue;
     if (!first) first = &timeline;
     if (timeline.nested_source != first->nested_source) others.insert(timeline.nested_source);
     count += static_cast<double>(timeline.steps.size());
@@ -44,6 +45,12 @@ void add_nested_steps(const std::vector<Timeline>& timelines, Report& report) {
       is_bracketed(*first->process) ? no_own_steps(*first->process) : "no whole step was recorded",
       first->nested_source,
       others.empty() ? "" : fmt::format(", in other windows of {}", fmt::join(others, ", ")));
+}
+
+void add_joined_waits(const std::vector<Timeline>& timelines, Report& report) {
+  uint32_t waits = 0;
+  for (const Timeline& timeline : timelines) waits = std::max(waits, timeline.joined_waits);
+  if (waits > 0) add_finding<FindingKind::joined_waits>(report.findings, waits, waits, waits);
 }
 
 // Steps that nobody marked are to be known as such.
@@ -149,6 +156,7 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
 
 void add_step_findings(const std::vector<Timeline>& timelines, Report& report) {
   add_nested_steps(timelines, report);
+  add_joined_waits(timelines, report);
   add_undivided(timelines, report);
   add_period(timelines, report);
   add_between_steps(timelines, report);

@@ -129,6 +129,7 @@ class TimelineBuilder {
     find_launch_latency();
     out_.main_thread = find_main_thread(out_);
     if (out_.steps.empty() || is_bracketed(process_)) look_inside(out_);
+    if (out_.nested_source.empty()) join_waits(out_);
     if (process_.recovered || cut_off()) drop_untimed_steps();
     return std::move(out_);
   }

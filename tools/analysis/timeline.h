@@ -100,6 +100,7 @@ struct Timeline {
   std::vector<Step> steps;        // those of the window
   std::string nested_source;      // what marks them inside it (nested_steps.h); empty: they are
                                   // the window's own
+  uint32_t joined_waits = 0;      // that auto took for steps, in each of these; 0: none are
   size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
   double found_share = 0;         // of the GPU work, by count or time: what such steps hold

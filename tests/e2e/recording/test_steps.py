@@ -3,6 +3,7 @@
 import json
 import re
 import statistics
+import sys
 
 import pytest
 
@@ -466,3 +467,37 @@ def test_the_line_names_the_thread_that_leads(tmp_path):
     env = harness.environment(GPUPROF_STEP="auto", SIMCUDA_DEVICES="4", GPUPROF_LOG="info")
     done = harness.gpuprof("run", "-o", tmp_path / "out", "--", harness.HAZARDS / "replica_threads", "4", "30", "-1", "1", "nvtx", env=env)
     assert re.search(r"steps: nvtx:step, of GPU \d and thread \d+: other GPUs of this process mark theirs; nvtx:NAME@THREAD chooses another", done.err), done.err
+
+
+# An iteration in parts, each with a wait of its own: as fences of Kokkos' are. Or whole ones, of which every other copies more.
+FENCES = """
+import sys, time, gpu
+def parts():
+    gpu.give(); gpu.fence()
+    gpu.copy_within(); gpu.copy_within(); gpu.fence()
+    gpu.copy_in(); gpu.fence()
+def whole():
+    for copies in range(2):
+        for _ in range(4): gpu.give(); gpu.copy_within()
+        for _ in range(copies): gpu.copy_in()
+        gpu.fence()
+for _ in range(40):
+    {"parts": parts, "whole": whole}[sys.argv[1]]()
+    time.sleep(0.002)
+"""
+
+
+@pytest.mark.parametrize("waits, step, joined", [("parts", "auto", 3), ("parts", "sync:1", 1), ("whole", "auto", 1)])
+def test_waits_within_an_iteration_are_joined(waits, step, joined, tmp_path):
+    """Not where whole iterations differ a little, nor where the user has said what a step is."""
+    done = harness.gpuprof("run", "--step", step, "-o", tmp_path / "out", "--", sys.executable, "-c", FENCES, waits,
+                           env=harness.environment(PYTHONPATH=harness.SOURCE / "tests/programs/python"))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(tmp_path / "out")
+    own = harness.info(dump)["files"][0]["steps"]
+    report = json.loads(harness.checked("report", "--format", "json", dump).out)
+    assert [row["value"] for row in report["findings"] if row["kind"] == "joined_waits"] == ([joined] if joined > 1 else [])
+    first = own["first"] // joined
+    assert own["count"] == 10 and [row["step"] for row in report["steps"]] == list(range(first, first + 10 // joined)), report["steps"]
+    words = harness.checked("report", dump).out
+    assert ("a step is 3 calls of cudaDeviceSynchronize" in words) == (joined == 3)
