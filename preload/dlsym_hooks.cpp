@@ -81,7 +81,7 @@ bool changes_code(const void* caller) { return std::strncmp(file_at(caller), "li
 void* filter(void* handle, const char* name, const char* version, const void* caller) {
   find_real_lookups();
   if (!name || (another_copy_works() && handle != RTLD_NEXT)) return kAskReal;
-  if (!has_libc() && handle != RTLD_DEFAULT) return kAskReal;
+  if (!has_libc() && handle == RTLD_NEXT) return kAskReal;
   const Api api = find_api(name);
   if (api == Api::count) return kAskReal;
   prepare_slots();
@@ -97,7 +97,7 @@ void* filter(void* handle, const char* name, const char* version, const void* ca
   if (changes_code(caller)) return kAskReal;
   void* real = look_up(handle, name, version);
   if (!real && handle == RTLD_DEFAULT) real = slot.wrapper;  // we are in no scope of everybody's
-  if (!real) return kAskReal;
+  if (!real || (!has_libc() && real != slot.wrapper)) return kAskReal;
   // The ordinary order, which is the program's own handle's, too, finds us first. A program that
   // probes for a function must not find it only because we have a wrapper for it.
   if (real == slot.wrapper) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "collector/base/host.h"
+#include "collector/base/libc.h"
 #include "collector/base/os.h"
 #include "preload/objects/elf_symbols.h"
 #include "preload/objects/object_slots.h"
@@ -135,6 +136,7 @@ constinit std::atomic<bool> g_hooks_are_called{false};
 }  // namespace
 
 void* own_copys_function(Library library, const void* inside, const char* name) {
+  if (!has_libc()) return nullptr;
   const ErrnoGuard keep_errno;
   const Object object = object_at(inside);
   if (!needed_copy(library, object)) return nullptr;
@@ -142,6 +144,7 @@ void* own_copys_function(Library library, const void* inside, const char* name) 
 }
 
 void lead_copies_apart() {
+  if (!has_libc()) return;
   const ErrnoGuard keep_errno;
   g_hooks_are_called.store(true, std::memory_order_relaxed);
   look_at_new_ones();

@@ -3,7 +3,8 @@
 // versions, an NCCL that a wheel brings under a name of its own. What is linked to a copy is bound
 // to it by version, or by the order of its own dependencies; interposed, all calls would reach one.
 // So objects that are linked to another copy than hooks call are led past the hooks, to their own:
-// they work as without this library, and CUPTI still tells of their calls and kernels.
+// they work as without this library, and CUPTI still tells of their calls and kernels. Only where
+// has_libc().
 #pragma once
 
 #include "preload/api.h"

@@ -35,6 +35,24 @@ def test_what_is_interposed_is_as_ever(tmp_path, compiler, options):
     assert bare.code == 3 and "execve: value unset\n1024\n" in bare.out, bare.out
 
 
+@pytest.mark.parametrize("program, opened", [("probe", "libcudart.so.13"), ("open", "library.so")])
+@pytest.mark.parametrize("mode", ["off", "on"])
+def test_musl_opens_a_cuda_runtime(tmp_path, program, opened, mode):
+    """musl leaves the tables of what it has loaded as they are in the file."""
+    if harness.SANITIZER:
+        pytest.skip("a sanitizer's runtime needs glibc")
+    if not shutil.which("musl-gcc"):
+        pytest.skip("no musl-gcc here (Debian's package musl-tools)")
+    sources, runtime = harness.SOURCE / "tests/programs/copies", tmp_path / "libcudart.so.13"
+    compiler = ["musl-gcc", "-D_GNU_SOURCE", "-DRTLD_DEEPBIND=0", "-w"]  # musl has none
+    shared = [*compiler, "-shared", "-fPIC"]
+    subprocess.run([*shared, "-DRUNTIME=13", "-o", runtime, sources / "runtime.c", "-Wl,-soname,libcudart.so.13"], check=True)
+    subprocess.run([*shared, "-o", tmp_path / "library.so", sources / "library.c", runtime, f"-Wl,-rpath,{tmp_path}"], check=True)
+    subprocess.run([*compiler, "-rdynamic", "-o", tmp_path / program, sources / f"{program}.c", "-ldl"], check=True)
+    bare = same_with_and_without([tmp_path / program, tmp_path / opened], tmp_path, GPUPROF_MODE=mode, LD_LIBRARY_PATH=tmp_path)
+    assert bare.code == 0 and "runtime 13: cudaMalloc" in bare.out, bare.out
+
+
 def test_a_program_of_another_user(tmp_path):
     """setuid: the loader leaves out what is preloaded by a path."""
     if not harness.can_give_files_to_somebody():
