@@ -56,7 +56,7 @@ void* function_of(const Object& object, const char* name) {
 
 void lead_apart(Library library, const Object& object, const Object& copy, const char* soname) {
   bool changed = false;
-  each_function_slot(object, [&](ElfW(Addr) place, const ElfW(Sym) & symbol, const char* name) {
+  const auto lead = [&](ElfW(Addr) place, const ElfW(Sym) & symbol, const char* name) {
     if (symbol.st_shndx != SHN_UNDEF) return;
     const Api api = find_api(name);
     if (api == Api::count || kApiRows[static_cast<size_t>(api)].library != library) return;
@@ -64,6 +64,12 @@ void lead_apart(Library library, const Object& object, const Object& copy, const
     if (!real || *reinterpret_cast<void**>(place) == real) return;
     store_slot(object, place, real);
     changed = true;
+  };
+  each_function_slot(object, lead);
+  // Data may hold something else by now.
+  const Object own = own_object();
+  each_address_in_data(object, [&](ElfW(Addr) place, const ElfW(Sym) & symbol, const char* name) {
+    if (own.contains(*reinterpret_cast<void**>(place))) lead(place, symbol, name);
   });
   if (changed) tell(soname);
 }

@@ -45,18 +45,41 @@ constexpr bool is_function_slot(uint64_t info) {
 #endif
 }
 
-// Calls `visit(place, symbol, name)` for the slots through which the object calls functions.
-template <typename Visit>
-void each_function_slot(const Object& object, const Visit& visit) {
+// A pointer in the object's data, as in a table of functions, that begins with a symbol's address.
+constexpr bool is_address_in_data(const ElfW(Rela) & relocation) {
+#if defined(__x86_64__)
+  constexpr uint64_t kAddress = R_X86_64_64;
+#elif defined(__aarch64__)
+  constexpr uint64_t kAddress = R_AARCH64_ABS64;
+#endif
+  return ELF64_R_TYPE(relocation.r_info) == kAddress && relocation.r_addend == 0 &&
+         relocation.r_offset % sizeof(void*) == 0;
+}
+
+template <typename Wanted, typename Visit>
+void each_symbol_place(const Object& object, const Wanted& wanted, const Visit& visit) {
   if (!object.symbols || !object.strings) return;
   for (int t = 0; t < 2; ++t) {
     for (size_t i = 0; object.tables[t] && i < object.counts[t]; ++i) {
       const ElfW(Rela)& relocation = object.tables[t][i];
-      if (!is_function_slot(relocation.r_info)) continue;
+      if (!wanted(relocation)) continue;
       const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
       visit(object.base + relocation.r_offset, symbol, object.strings + symbol.st_name);
     }
   }
+}
+
+// Calls `visit(place, symbol, name)` for the slots through which the object calls functions.
+template <typename Visit>
+void each_function_slot(const Object& object, const Visit& visit) {
+  const auto wanted = [](const ElfW(Rela) & one) { return is_function_slot(one.r_info); };
+  each_symbol_place(object, wanted, visit);
+}
+
+// The same of the pointers in its data, if they are aligned.
+template <typename Visit>
+void each_address_in_data(const Object& object, const Visit& visit) {
+  each_symbol_place(object, is_address_in_data, visit);
 }
 
 // Writes a slot, also where ld.so has made it read-only (PT_GNU_RELRO). Any thread.

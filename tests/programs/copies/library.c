@@ -27,6 +27,15 @@ __attribute__((destructor)) static void unregister_kernels(void) {
   __cudaUnregisterFatBinary(module);
 }
 
+// As a framework's table of the functions that it loads, of which one may be replaced.
+struct functions {
+  int (*allocate)(void** memory, size_t bytes);
+  int (*wait)(void);
+};
+static const struct functions constant = {cudaMalloc, cudaDeviceSynchronize};
+static struct functions variable = {cudaMalloc, cudaDeviceSynchronize};
+static const struct functions* volatile tables[] = {&constant, &variable};
+
 int work(void) {
   void* memory = NULL;
   void* arguments[1] = {&memory};
@@ -34,5 +43,9 @@ int work(void) {
   worst |= cudaLaunchKernel((const void*)first, 1, 1, 1, 1, arguments, 0, NULL);
   worst |= cudaLaunchKernel((const void*)second, 1, 1, 1, 1, arguments, 0, NULL);
   worst |= cudaDeviceSynchronize();
+  for (int i = 0; i < 2; ++i) {
+    worst |= tables[i]->allocate(&memory, 512);
+    worst |= tables[i]->wait();
+  }
   return worst | cudaGetLastError();
 }
