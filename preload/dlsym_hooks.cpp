@@ -9,6 +9,7 @@
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
 #include "preload/export.h"
+#include "preload/objects/copies.h"
 #include "preload/objects/elf_symbols.h"
 #include "preload/objects/object_slots.h"
 #include "preload/resolve.h"
@@ -108,7 +109,11 @@ void* filter(void* handle, const char* name, const char* version, const void* ca
   }
   const bool fills =
       slot.get() ? is_open_again(api, slot.get(), real) : belongs_to_hooks(api, real);
-  if (fills) slot.set(real);
+  if (fills) {
+    slot.set(real);
+    note_used_copy(kApiRows[static_cast<size_t>(api)].library, real);
+    lead_copies_apart();
+  }
   if (!slot.get()) return real;
   // A second library of the same name (another CUDA version) is not ours to redirect.
   return is_of_same_library(api, slot.get(), real) ? slot.wrapper : real;

@@ -8,6 +8,7 @@
 #include "collector/base/idle.h"
 #include "collector/base/libc.h"
 #include "preload/objects/elf_symbols.h"
+#include "preload/objects/object_slots.h"
 
 namespace gpuprof {
 namespace {
@@ -32,6 +33,10 @@ static_assert(sizeof kCopies / sizeof kCopies[0] == static_cast<size_t>(Library:
 // is not in RTLD_NEXT's): the first that was asked, for good.
 constinit std::atomic<void*> g_chosen[static_cast<size_t>(Library::count)]{};
 
+// A function of the copy whose functions the program looked up first, which fills hooks before one
+// finds its own. Nothing keeps that copy: until a hook does, the program may close it.
+constinit std::atomic<void*> g_used[static_cast<size_t>(Library::count)]{};
+
 // Of a file that has another name, too: wheels' tools rename those that they bundle.
 void* in_any_copy(Library library, const char* name, char* path, size_t path_size) {
   const Copies& copies = kCopies[static_cast<size_t>(library)];
@@ -45,22 +50,41 @@ void* in_next(Library library, const char* name) {
   return found && !leads_back(found, marking_function(library)) ? found : nullptr;
 }
 
+void* in_used(Library library, const char* name) {
+  const size_t at = static_cast<size_t>(library);
+  void* const used = g_used[at].load(std::memory_order_acquire);
+  if (!used) return nullptr;
+  const Object copy = object_at(used);
+  // It may have been closed, and something else be there.
+  if (!copy.dynamic || !symbol_in(copy.base, copy.dynamic, kCopies[at].function)) return nullptr;
+  return symbol_in(copy.base, copy.dynamic, name);
+}
+
 // Takes a reference, kept on purpose: what a hook calls must stay mapped.
-void* keep_copy(Library library, const char* name) {
-  char path[kLongestPath];
-  if (!::dlopen || !in_any_copy(library, name, path, sizeof path)) return nullptr;
+void* keep_file(Library library, const char* path, const char* name, bool before_global) {
   void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (!handle) return nullptr;
   const size_t at = static_cast<size_t>(library);
   void* expected = nullptr;
-  // Only a copy that stands for the library: what is global goes before it ever after.
-  if (!real_dlsym()(RTLD_NEXT, kCopies[at].function) &&
+  // Only a copy that stands for the library.
+  if ((before_global || !real_dlsym()(RTLD_NEXT, kCopies[at].function)) &&
       real_dlsym()(handle, kCopies[at].function)) {
     g_chosen[at].compare_exchange_strong(expected, handle);
   }
   void* const found = real_dlsym()(handle, name);
   ::dlerror();  // of what RTLD_NEXT has not, which the program did not ask for
   return found;
+}
+
+void* keep_copy(Library library, const char* name) {
+  char path[kLongestPath];
+  if (!::dlopen || !in_any_copy(library, name, path, sizeof path)) return nullptr;
+  return keep_file(library, path, name, false);  // what is global goes before it ever after
+}
+
+void* keep_used(Library library, void* used, const char* name) {
+  Dl_info info{};
+  return ::dladdr(used, &info) ? keep_file(library, info.dli_fname, name, true) : nullptr;
 }
 
 }  // namespace
@@ -86,15 +110,26 @@ void* find_real(Api api) {
   void* const chosen = g_chosen[static_cast<size_t>(row.library)].load(std::memory_order_acquire);
   void* const found = chosen ? lookup(chosen, row.name) : nullptr;
   if (found) return found;
-  if (void* const next = in_next(row.library, row.name)) return next;
-  return keep_copy(row.library, row.name);
+  void* const next = in_next(row.library, row.name);
+  void* const used = in_used(row.library, row.name);
+  if (used && used != next) {
+    if (void* const kept = keep_used(row.library, used, row.name)) return kept;
+  }
+  return next ? next : keep_copy(row.library, row.name);
+}
+
+void note_used_copy(Library library, void* function) {
+  const size_t at = static_cast<size_t>(library);
+  if (!in_used(library, kCopies[at].function))
+    g_used[at].store(function, std::memory_order_release);
 }
 
 void* function_of_hooked_copy(Library library, const char* name) {
   const SymbolLookup lookup = real_dlsym();
   if (!lookup) return nullptr;
   void* const chosen = g_chosen[static_cast<size_t>(library)].load(std::memory_order_acquire);
-  if (void* const found = chosen ? lookup(chosen, name) : in_next(library, name)) return found;
+  if (void* const found = chosen ? lookup(chosen, name) : in_used(library, name)) return found;
+  if (void* const found = chosen ? nullptr : in_next(library, name)) return found;
   ::dlerror();  // the program did not ask
   char path[kLongestPath];
   return in_any_copy(library, name, path, sizeof path);

@@ -7,7 +7,8 @@
 
 namespace gpuprof {
 
-// The real function of a row as seen from here: RTLD_NEXT, else that of a loaded copy of the
+// The real function of a row as seen from here: of the copy that a look-up has filled a hook from
+// (note_used_copy), else RTLD_NEXT, else that of a loaded copy of the
 // library (one opened RTLD_LOCAL is not in RTLD_NEXT's scope), under whatever name. Null when there
 // is none. Never our wrapper. What it finds stays mapped.
 void* find_real(Api api);
@@ -18,6 +19,9 @@ void* function_of_hooked_copy(Library library, const char* name);
 // several copies of a library, of other versions: looking one's functions up must not turn those
 // calls to it that are linked to another.
 bool belongs_to_hooks(Api api, const void* real);
+// A hook calls this function from now on, since the program looked it up: so do the library's other
+// hooks call that copy, also where another is in the global scope later.
+void note_used_copy(Library library, void* function);
 // A function that has no row and that all versions have; how a copy's file begins, unless renamed.
 const char* marking_function(Library library);
 const char* file_of_copies(Library library);

@@ -55,7 +55,10 @@ void* replacement(const Object& object, ElfW(Addr) place, void* handle, const ch
   if (!slot.wrapper) return nullptr;
   void* const real = bound_to(object, place, handle, api, name);
   if (!real || real == slot.wrapper) return nullptr;
-  if (!slot.get() && belongs_to_hooks(api, real)) slot.set(real);
+  if (!slot.get() && belongs_to_hooks(api, real)) {
+    slot.set(real);
+    note_used_copy(kApiRows[static_cast<size_t>(api)].library, real);
+  }
   // A second library of the same name (another CUDA version) is not ours to redirect.
   return slot.get() == real ? slot.wrapper : nullptr;
 }

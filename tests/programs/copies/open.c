@@ -2,8 +2,10 @@
 // Opens libraries, as an interpreter opens extension modules, and calls work() of those that have
 // it: of each once it is open, or, after "all", once all are. "global FILE" opens one for
 // everybody, "first FILE" one whose own libraries come first. A library
-// may ask it for more.
+// may ask it for more. "look FILE" opens one for itself, and calls one function of it by its name
+// at once and another one last.
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,11 +15,18 @@ void open_plugin(const char* file) {
 
 int main(int count, char** arguments) {
   int all = 0, worst = 0, opened = 0;
-  void* handles[16];
+  void *handles[16], *looked = NULL;
   for (int i = 1; i < count && opened < 16; ++i) {
     int flags = RTLD_NOW | RTLD_LOCAL;
     if (strcmp(arguments[i], "all") == 0) {
       all = 1;
+      continue;
+    }
+    if (strcmp(arguments[i], "look") == 0) {
+      looked = dlopen(arguments[++i], RTLD_NOW | RTLD_LOCAL);
+      if (!looked) return puts(dlerror()), 90;
+      void* memory = NULL;
+      worst |= ((int (*)(void**, size_t))dlsym(looked, "cudaMalloc"))(&memory, 256);
       continue;
     }
     if (strcmp(arguments[i], "global") == 0) {
@@ -39,5 +48,6 @@ int main(int count, char** arguments) {
     int (*const work)(void) = (int (*)(void))dlsym(handles[i], "work");
     if (work) worst |= work();
   }
+  if (looked) worst |= ((int (*)(void))dlsym(looked, "cudaDeviceSynchronize"))();
   return worst != 0;
 }
