@@ -4,9 +4,6 @@
 // in the mangled names, a c10::Device being two bytes in a register.
 #include "preload/torch_hooks.h"
 
-#include <dlfcn.h>
-#include <link.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -21,21 +18,10 @@
 
 namespace {
 
-int find_c10(dl_phdr_info* object, size_t, void* out) {
-  const char* const path = object->dlpi_name ? object->dlpi_name : "";
-  const char* const slash = std::strrchr(path, '/');
-  const char* const name = slash ? slash + 1 : path;
-  if (std::strncmp(name, "libc10.so", 9) != 0) return 0;
-  *static_cast<void**>(out) = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  return 1;
-}
-
 // libc10's own; null where there is no libc10.so.
 void* look_up(const char* name) {
   const gpuprof::ErrnoGuard keep_errno;
-  void* library = nullptr;
-  ::dl_iterate_phdr(find_c10, &library);
-  return gpuprof::real_symbol(library, name);
+  return gpuprof::real_symbol(gpuprof::loaded_library("libc10.so"), name);
 }
 
 // It is there, since it or a library on top of it calls us.

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <climits>
 #include <cstring>
 #include <initializer_list>
 
@@ -28,6 +29,19 @@ int has_name(dl_phdr_info* object, size_t, void* begin) {
   return std::strncmp(slash ? slash + 1 : path, wanted, std::strlen(wanted)) == 0;
 }
 
+struct PathSearch {
+  const char* begin;
+  char path[PATH_MAX];
+};
+
+int note_path(dl_phdr_info* object, size_t size, void* raw) {
+  PathSearch& search = *static_cast<PathSearch*>(raw);
+  if (!has_name(object, size, const_cast<char*>(search.begin))) return 0;
+  const size_t length = std::strlen(object->dlpi_name);
+  if (length < sizeof search.path) std::memcpy(search.path, object->dlpi_name, length + 1);
+  return 1;
+}
+
 // Null in programs without preload, as tests are: their dlsym is the real one.
 SymbolLookup real_lookup() { return g_host.find_lookup ? g_host.find_lookup() : nullptr; }
 
@@ -48,6 +62,15 @@ void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.s
 int list_objects(int (*visit)(dl_phdr_info*, size_t, void*), void* context) {
   const ForkWaitsScope forks_wait;
   return ::dl_iterate_phdr(visit, context);
+}
+
+// Opened after the walk: within it the loader's other lock would be taken in the wrong order.
+void* loaded_library(const char* begin) {
+  PathSearch search;
+  search.begin = begin;
+  search.path[0] = '\0';
+  list_objects(note_path, &search);
+  return search.path[0] ? ::dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
 
 bool library_is_loaded(const char* begin) {

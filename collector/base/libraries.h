@@ -22,6 +22,9 @@ void* loaded_nvml();
 // libstdc++ or libc++abi.
 void* loaded_cxx_runtime();
 
+// Handle of the first loaded library whose file's name begins so, or null. It is kept.
+void* loaded_library(const char* begin);
+
 // Whether the name of a loaded library's file begins so. Unlike the above it waits for no other
 // thread's dlopen.
 bool library_is_loaded(const char* begin);

@@ -2,7 +2,6 @@
 #include "collector/torch/record_function.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <atomic>
 #include <cstring>
@@ -87,14 +86,6 @@ NoContext begin_annotation(const RecordFunction& function) {
   return {};
 }
 void end(const RecordFunction& function, void*) { g_observer.end(function); }
-
-int find_libtorch(dl_phdr_info* object, size_t, void* out) {
-  const char* const path = object->dlpi_name ? object->dlpi_name : "";
-  const char* const slash = std::strrchr(path, '/');
-  if (std::strncmp(slash ? slash + 1 : path, "libtorch_cpu.so", 15) != 0) return 0;
-  *static_cast<void**>(out) = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  return 1;
-}
 
 template <typename Function>
 bool find(void* library, const char* name, Function& out) {
@@ -198,11 +189,7 @@ void unlock_observers_in_child() { g_lock.unlock(); }
 GPUPROF_FORGET_IN_CHILD(unlock_observers_in_child);
 }  // namespace
 
-void* torch_library() {
-  void* library = nullptr;
-  list_objects(find_libtorch, &library);
-  return library;
-}
+void* torch_library() { return loaded_library("libtorch_cpu.so"); }
 
 const char* operator_name(const RecordFunction& function) { return g_torch.name(&function); }
 
