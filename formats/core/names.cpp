@@ -86,6 +86,10 @@ constexpr std::string_view kOfHybridEp[] = {
     "hybrid_ep::dispatch_kernel", "hybrid_ep::combine_kernel", "hybrid_ep::device_sync_kernel",
     "hybrid_ep15dispatch_kernel", "hybrid_ep14combine_kernel", "hybrid_ep18device_sync_kernel"};
 
+// oneCCL's sycl_coll_base.hpp and pre_operation kernels; PyTorch's NanCheck.cu.
+constexpr std::string_view kLocalParts[] = {"oneccl_kernel_memcpy", "oneccl_pre_operation",
+                                            "checkForNaN"};
+
 // PyTorch's CUDASymmetricMemory.cu (barriers and signals, which spin until a peer comes) and
 // nccl_extension.cu with ops/ beside it, plain and mangled.
 constexpr std::string_view kC10d = "c10d";
@@ -106,9 +110,10 @@ std::string_view function_of(std::string_view kernel) {
 }
 
 // "ncclDevKernel_...", "ncclKernel_...", "ncclSymkDevKernel_..."; RCCL's are called so, too, but
-// for that of some releases.
+// for that of some releases. oneCCL's are "oneccl_allreduce_pcie<...>" and the like.
 bool is_of_nccl(std::string_view function) {
-  return begins_with(function, "nccl") || begins_with(function, "rccl_main_kernel");
+  return begins_with(function, "nccl") || begins_with(function, "rccl_main_kernel") ||
+         (begins_with(function, "oneccl_") && !names_local_part(function));
 }
 
 }  // namespace
@@ -153,6 +158,8 @@ bool names_communication(std::string_view kernel) {
          (contains(kernel, kHybridEp) && contains_any(kernel, kOfHybridEp)) ||
          (contains(kernel, kC10d) && contains_any(kernel, kOfC10d));
 }
+
+bool names_local_part(std::string_view kernel) { return contains_any(kernel, kLocalParts); }
 
 bool is_profiling_overhead(uint32_t type) {
   constexpr uint32_t kFlush = 1 << 16, kInstrumentation = 2 << 16, kResource = 3 << 16,

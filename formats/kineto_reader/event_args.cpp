@@ -177,6 +177,9 @@ bool ArgReader::take_of_gpu(ArgKey key, const Value& value, Shape& shape, EventE
         case ArgKey::block: return set(value, shape.block);
         case ArgKey::channel: return set(value, shape.channel);
         case ArgKey::channel_type: return set(value, shape.channel_type);
+        case ArgKey::derived_of_collective:  // which stays among the arguments
+          if (value.type == ValueType::string) shape.detail = static_cast<StringIndex>(text(value));
+          return false;
         default: return false;
       }
     case Kind::gpu_copy:

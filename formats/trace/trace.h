@@ -64,7 +64,7 @@ struct Shape {
   uint64_t function;
   uint64_t sample_interval;  // heap
   StringIndex name;          // as recorded: API name, mangled kernel, NVTX message
-  StringIndex detail;        // launch: mangled kernel name; nvtx: domain
+  StringIndex detail;  // launch: mangled kernel; nvtx: domain; outside gpu_kernel: its collective
   StringIndex label;  // for people: kernels demangled, copies "Memcpy HtoD (Pinned -> Device)", ...
   int32_t result;
   Dim3 grid, block;

@@ -339,7 +339,8 @@ class TableMaker {
       ++row.shapes;
       if (shape.kind == Kind::gpu_graph)
         out_.whole_graph_us += static_cast<double>(sum.total) / 1000;
-      FamilyRow& family = families[std::string(kernel_family(name))];
+      const bool exchanges = sum.kind == WorkClass::communication;
+      FamilyRow& family = families[exchanges ? "communication" : std::string(kernel_family(name))];
       family.count += sum.count;
       family.total_us += static_cast<double>(sum.total) / 1000;
       if (row.tensor_cores) family.tensor_core_us += static_cast<double>(sum.total) / 1000;

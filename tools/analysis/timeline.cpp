@@ -31,6 +31,11 @@ CallClass class_of(Kind kind) {
   }
 }
 
+bool communicates(const Shape& shape, std::string_view label) {
+  const bool of_collective = shape.detail != StringIndex::empty && shape.kind == Kind::gpu_kernel;
+  return names_communication(label) || (of_collective && !names_local_part(label));
+}
+
 ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
   const std::string_view label = trace.text(shape.label);
   ShapeTraits out;
@@ -43,7 +48,7 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
   } else if (out.work) {
     const bool copies = shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set;
     out.work_class = copies                       ? WorkClass::transfer
-                     : names_communication(label) ? WorkClass::communication
+                     : communicates(shape, label) ? WorkClass::communication
                                                   : WorkClass::compute;
     out.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
     out.tensor_cores = uses_tensor_cores(label);

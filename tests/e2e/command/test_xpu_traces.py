@@ -54,3 +54,33 @@ def test_barriers_on_a_device_are_no_waits_of_the_host(tmp_path):
             event["args"]["Type"] = "GPU_BARRIER_EXECUTION"
     found = report(machine.write(tmp_path / "trace.json"))
     assert found["synchronizations"] == [] and "synchronization" not in [v["cause"] for v in found["verdict"]]
+
+
+def reducing(name):
+    """A job whose all-reduce is not hidden, with what PyTorch says of it."""
+    machine = Machine(XPU, rank=0, world=2)
+    said = {"Collective name": "allreduce", "In msg nelems": 25_000_000, "Out msg nelems": 25_000_000, "Group size": 2, "dtype": "Half",
+            "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}
+
+    def body():
+        end = [machine.kernel("gemm", 100) for _ in range(20)][-1]
+        machine.kernel(name, 6000, stream=22, after=end, **said)
+        machine.wait()
+    for _ in range(8):
+        machine.step(body)
+    return machine
+
+
+@pytest.mark.parametrize("name", ["oneccl_allreduce_pcie<half, Rt64_128_PCIE, RingTransmit>", "an_own_all_reduce"])
+def test_a_kernel_is_communication_by_what_is_said_of_it(tmp_path, name):
+    usual = report(reducing("ncclDevKernel_AllReduce_Sum_f16_RING_LL").write(tmp_path / "usual.json"))
+    found = report(reducing(name).write(tmp_path / "trace.json"))
+    assert found["verdict"][0]["cause"] == "communication", found["reason"]
+    assert found["breakdown_pct"] == usual["breakdown_pct"]
+    assert found["collectives"] == usual["collectives"] and len(found["collectives"]) == 1
+    assert {row["name"]: row["count"] for row in found["kernel_families"]} == {row["name"]: row["count"] for row in usual["kernel_families"]}
+
+
+def test_what_a_collective_copies_is_no_communication(tmp_path):
+    found = report(reducing("oneccl_kernel_memcpy_typed<half>").write(tmp_path / "trace.json"))
+    assert found["breakdown_pct"]["communication"] == 0 and found["collectives"] == []

@@ -16,7 +16,8 @@ TEST(NamesCommunication, KernelsOfNcclAndRccl) {
         "ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f32",
         "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL",
         "_Z43ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f32", "void ncclTemplate<int>(ncclWork*)",
-        "rccl_main_kernel(ncclDevComm*, unsigned long, ncclWork*)"}) {
+        "rccl_main_kernel(ncclDevComm*, unsigned long, ncclWork*)",
+        "oneccl_allreduce_pcie<sycl::half, Rt64_128_PCIE, RingTransmit>"}) {
     EXPECT_TRUE(names_communication(name)) << name;
   }
 }
@@ -100,7 +101,8 @@ TEST(NamesCommunication, OthersCompute) {
         "void deep_ep::legacy::layout::get_dispatch_layout<256>(long const*)",
         "void deep_ep::elastic::dispatch_copy_epilogue_impl<true>(void*)",
         "_ZN7deep_ep2ep28combine_reduce_epilogue_implILi8EEEvPv",
-        "void hybrid_ep::scan<8>(bool const*)", "void", "_Z", ""}) {
+        "void hybrid_ep::scan<8>(bool const*)", "oneccl_kernel_memcpy_typed<float>", "void", "_Z",
+        ""}) {
     EXPECT_FALSE(names_communication(name)) << name;
   }
 }
