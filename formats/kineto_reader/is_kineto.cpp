@@ -66,13 +66,26 @@ bool has_head_of_kineto(std::string_view text) {
          (has("\"deviceProperties\"") || has("\"distributedInfo\""));
 }
 
-// JSON of XLA's profiler: its first keys, and the rows of its host or of a device
-// (tsl/profiler/convert/trace_events_to_json.cc, xplane_schema.cc).
-bool is_of_xla(std::string text) {
+// JSON of other profilers, whose events have no categories of Kineto's; empty: none that is known.
+std::string other_profiler(std::string text) {
   std::erase_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
-  return text.starts_with(R"({"displayTimeUnit":"ns","metadata":{"highres-ticks":true})") &&
-         (text.find(R"("name":"/host:)") != text.npos ||
-          text.find(R"("name":"/device:)") != text.npos);
+  const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
+  // Its first key, and the rows of its host or of a device (tsl/profiler/convert's
+  // trace_events_to_json.cc, xplane_schema.cc). JAX takes out what follows, for Perfetto.
+  const bool rows = has(R"("name":"/host:)") || has(R"("name":"/device:)");
+  if (text.starts_with(R"({"displayTimeUnit":"ns",)") && rows) {
+    return "XLA's profiler (jax.profiler, TensorFlow), which XProf and ui.perfetto.dev open";
+  }
+  // tensorflow/python/client/timeline.py
+  if (has(R"("process_name")") && has(R"("name":"/job:)") && has("/task:")) {
+    return "TensorFlow's timeline, which ui.perfetto.dev opens";
+  }
+  // EventList.export_chrome_trace() in torch/autograd/profiler_util.py
+  if (has(R"("pid":"CPUfunctions")") || has(R"("pid":"CUDAfunctions")")) {
+    return "PyTorch's autograd profiler without Kineto (use_kineto=False), which ui.perfetto.dev "
+           "opens";
+  }
+  return {};
 }
 
 // Whether it also has "traceEvents", an event or the keys in front of them soon, for files that
@@ -100,15 +113,13 @@ bool is_named_for_a_rank(const std::string& path) {
 
 bool is_kineto(const std::string& path) {
   const std::string text = first_text(path, kFirstBytes);
-  return begins_json(text) && !is_of_xla(text);
+  return begins_json(text) && other_profiler(text).empty();
 }
 
 std::string why_not_kineto(const std::string& path) {
-  if (is_of_xla(first_text(path, kFirstBytes))) {
-    return fmt::format(
-        "holds a trace of XLA's profiler (jax.profiler, TensorFlow), which XProf and "
-        "ui.perfetto.dev open; {}: record the program with gpuprof run",
-        kAllowedInput);
+  if (const std::string other = other_profiler(first_text(path, kFirstBytes)); !other.empty()) {
+    return fmt::format("holds a trace of {}; {}: record the program with gpuprof run", other,
+                       kAllowedInput);
   }
   const std::string found = other_contents(path);
   return found.empty() ? found : fmt::format("holds {}; {}", found, kAllowedInput);

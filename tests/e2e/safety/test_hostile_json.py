@@ -110,6 +110,30 @@ def test_a_trace_of_xla_is_named(tmp_path, packed, separators):
         assert f"{path}: holds a trace of XLA's profiler" in done.err and "gpuprof run" in done.err
 
 
+def profiled(pid, **event):
+    return {"ph": "X", "ts": 10.5, "dur": 3.25, "tid": 1, "pid": pid, **event}
+
+
+OTHERS = {
+    # jax.profiler's perfetto_trace.json.gz: as above, without "metadata"
+    "jax": ({"displayTimeUnit": "ns", "traceEvents": [{"ph": "M", "pid": 701, "name": "process_name", "args": {"name": "/host:CPU"}},
+                                                      profiled(701, name="PjitFunction(f)"), {}]}, "XLA's profiler"),
+    "tensorflow": ({"traceEvents": [{"name": "process_name", "ph": "M", "pid": 1, "args": {
+        "name": "/job:localhost/replica:0/task:0/device:GPU:0 Compute"}}, profiled(1, cat="Op", name="MatMul")]}, "TensorFlow's timeline"),
+    "autograd": ([profiled("CPU functions", name="aten::mm"), profiled("CUDA functions", name="sgemm")], "PyTorch's autograd profiler"),
+}
+
+
+@pytest.mark.parametrize("writer", OTHERS)
+def test_a_trace_of_another_profiler_is_named(tmp_path, writer):
+    document, name = OTHERS[writer]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document))
+    done, _ = told(path)
+    assert done.code == 2 and len(done.err.splitlines()) == 1
+    assert f"{path}: holds a trace of {name}" in done.err and "gpuprof run" in done.err
+
+
 def test_bytes_that_nobody_knows_are_shown(tmp_path):
     (tmp_path / "trace.json").write_bytes(bytes(range(1, 200)))
     done, _ = told(tmp_path / "trace.json")
