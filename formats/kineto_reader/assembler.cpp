@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/kineto_reader/assembler.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
+#include "formats/kineto_reader/assembler.h"
 #include "formats/kineto_reader/links.h"
 #include "formats/trace/trace_join.h"
 
@@ -82,6 +81,29 @@ std::vector<uint32_t> Assembler::intern_rows(const Block& block,
   return rows;
 }
 
+void Assembler::note_order(const Block& block, const std::vector<uint32_t>& rows) {
+  std::vector<std::pair<FileOrder, FileOrder>*> of_row(rows.size());
+  for (const BlockEvent& event : block.events) {
+    const Kind kind = block.shapes[number(event.shape)].kind;
+    const bool works = is_stream_work(kind);
+    if (!works && !is_call_kind(kind)) continue;
+    auto*& orders = of_row[event.row];
+    const Row& row = rows_[rows[event.row]];
+    if (!orders) orders = &orders_[{row.pid, row.pid_text}];
+    (works ? orders->first : orders->second).add(event.begin);
+  }
+}
+
+int64_t Assembler::lag_of(const ProcessParts& parts) const {
+  int64_t lag = 0;
+  for (const uint32_t i : parts.rows) {
+    const auto found = orders_.find({rows_[i].pid, rows_[i].pid_text});
+    if (found == orders_.end()) continue;
+    lag = std::max({lag, found->second.first.lag(), found->second.second.lag()});
+  }
+  return lag;
+}
+
 // Sorted first where rows are not in order within the block, so that it adds one run at most to
 // each row: where ranges are written as they end, many are earlier than the one before.
 void Assembler::add_events(const Block& block, const std::vector<ShapeIndex>& shapes,
@@ -122,6 +144,7 @@ void Assembler::add(const Block& block) {
   const std::vector<StringIndex> texts = intern_texts(block);
   const std::vector<ShapeIndex> shapes = intern_shapes(block, texts);
   const std::vector<uint32_t> rows = intern_rows(block, texts);
+  note_order(block, rows);
   add_events(block, shapes, rows);
   for (size_t i = 1; i < block.extras.size(); ++i) {
     extras_.push_back(block.extras[i]);
@@ -422,6 +445,17 @@ void Assembler::set_window(const TopLevel& top, Process& process) {
   process.window_end = std::max(process.window_begin, end);
 }
 
+// What a cut file lacks may be anywhere in as much time before its last work as its events come
+// late. The window is what is whole.
+void Assembler::end_before_gaps(int64_t lag, Process& process) {
+  if (lag == 0) return;
+  int64_t last = process.window_begin;
+  for (const Event& event : process.events) {
+    if (is_stream_work(trace_.shape(event).kind)) last = std::max(last, event.end);
+  }
+  process.window_end = std::max(process.window_begin, last - lag);
+}
+
 void Assembler::add_steps(const ProcessParts& parts, const TopLevel& top, Process& process) {
   for (const uint32_t i : parts.steps) {
     const RowStep& each = steps_[i];
@@ -489,6 +523,7 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   if (!title.empty()) process.header.add_command(std::string(title));
   lay_out(parts_[index], top, process);
   set_window(top, process);
+  if (completeness == Completeness::truncated) end_before_gaps(lag_of(parts_[index]), process);
   add_counters(parts_[index], top, process);
   add_steps(parts_[index], top, process);
   add_left_out(pid, top, process);

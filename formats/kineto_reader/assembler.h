@@ -6,10 +6,12 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/kineto_reader/block.h"
 #include "formats/kineto_reader/external_ids.h"
+#include "formats/kineto_reader/file_order.h"
 #include "formats/kineto_reader/interned.h"
 #include "formats/kineto_reader/packed_row.h"
 #include "formats/kineto_reader/top_level.h"
@@ -61,6 +63,8 @@ class Assembler {
   bool is_host(int64_t pid) const;
   Lane lane_of(const Row& row, const RowEvents& events, uint32_t number, bool ours);
   void lay_out(const ProcessParts& parts, const TopLevel& top, Process& process);
+  void note_order(const Block& block, const std::vector<uint32_t>& rows);
+  int64_t lag_of(const ProcessParts& parts) const;
   void add_events(const Block& block, const std::vector<ShapeIndex>& shapes,
                   const std::vector<uint32_t>& rows);
   void fill_lane(const std::vector<uint32_t>& rows, const TopLevel& top, Process& process,
@@ -71,6 +75,7 @@ class Assembler {
   std::vector<FlowEnd> flows_of(const ProcessParts& parts, const TopLevel& top) const;
   static void add_left_out(int64_t pid, const TopLevel& top, Process& process);
   void set_window(const TopLevel& top, Process& process);
+  void end_before_gaps(int64_t lag, Process& process);
   std::string row_text(const Row& row) const;
 
   Trace& trace_;
@@ -83,6 +88,8 @@ class Assembler {
   std::vector<RowFact> facts_;
   std::vector<CounterPoint> counters_;
   std::vector<RowStep> steps_;
+  // By process in the file, its text: of its GPU work, and of its calls.
+  std::map<std::pair<int64_t, uint32_t>, std::pair<FileOrder, FileOrder>> orders_;
   int64_t span_begin_ = INT64_MAX, span_end_ = INT64_MIN;
   FaultCounts faults_{};
 

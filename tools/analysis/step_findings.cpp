@@ -133,6 +133,19 @@ void add_between_steps(const std::vector<Timeline>& timelines, Report& report) {
   add_finding<FindingKind::between_steps>(report.findings, percent, percent);
 }
 
+// Whose steps are whole: what the end had is missing all the same.
+void add_cut_files(const std::vector<Timeline>& timelines, Report& report) {
+  const auto count = std::count_if(timelines.begin(), timelines.end(), [](const Timeline& each) {
+    return each.process->source == Source::kineto &&
+           each.process->completeness == Completeness::truncated;
+  });
+  if (count == 0) return;
+  std::string text =
+      fmt::format("{} cut off: no figure has what was behind the cut",
+                  count == 1 ? std::string("a trace was") : fmt::format("{} traces were", count));
+  report.findings.push_back({FindingKind::untimed_steps, std::move(text), 0});
+}
+
 void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   size_t most = 0;
   bool recovered = false;
@@ -140,16 +153,19 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
     most = std::max(most, timeline.untimed_steps);
     recovered = recovered || (timeline.untimed_steps && timeline.process->recovered);
   }
-  if (most == 0) return;
-  const auto add = [&](const char* what, const char* why) {
-    add_finding<FindingKind::untimed_steps>(report.findings, static_cast<double>(most), what, most,
-                                            why);
-  };
+  if (most == 0) return add_cut_files(timelines, report);
   if (recovered) {
-    add("a process was killed or is still running", "CUPTI still had GPU times of them");
-  } else {
-    add("a file was cut off", "part of their GPU work is missing");
+    add_finding<FindingKind::untimed_steps>(report.findings, static_cast<double>(most),
+                                            "a process was killed or is still running", most,
+                                            "CUPTI still had GPU times of them");
+    return;
   }
+  std::string text = fmt::format(
+      "a file was cut off: the report leaves out up to {} steps, because part of their GPU work is "
+      "missing",
+      most);
+  report.findings.push_back(
+      {FindingKind::untimed_steps, std::move(text), static_cast<double>(most)});
 }
 
 }  // namespace

@@ -60,6 +60,25 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
   return out;
 }
 
+// Of a trace whose file was cut off: the time of which no GPU work and no call is missing, as far
+// as it is known. Its window ends where events of its end may be missing (formats/kineto_reader).
+Interval whole_stretch(const Timeline& timeline) {
+  const Process& process = *timeline.process;
+  int64_t begin = INT64_MAX, end = INT64_MIN, joined = INT64_MIN;
+  each_work(timeline, [&](const Work& work) {
+    begin = std::min(begin, work.begin), end = std::max(end, work.end);
+    if (timeline.call_begin_of(work) != kNotIssued) joined = std::max(joined, work.end);
+  });
+  for (const HostThread& thread : timeline.threads) {
+    for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+      if (!timeline.traits_of(i).call) continue;
+      begin = std::min(begin, process.events.begin_of(i));
+      break;
+    }
+  }
+  return {begin, std::min(joined == INT64_MIN ? end : joined, process.window_end)};
+}
+
 }  // namespace
 
 bool is_profiling(uint32_t overhead_type) { return is_profiling_overhead(overhead_type); }
@@ -289,41 +308,50 @@ class TimelineBuilder {
     return process_.completeness == Completeness::truncated && !process_.recovered;
   }
 
-  // What CUPTI still had when the process was killed is lost, as is what a file that was cut off
-  // had behind its end: calls have no work, steps look idle. By stream, since one may be far behind
-  // the others. Of a file that was cut the calls may be lost with the work: then a step ends
-  // without it.
-  void drop_untimed_steps() {
-    std::map<uint64_t, int64_t> last_timed;  // by handle: when the last call with a time was made
-    int64_t last_end = INT64_MIN;
+  // When by stream handle the last call with a time was made.
+  std::map<uint64_t, int64_t> last_timed_calls() const {
+    std::map<uint64_t, int64_t> out;
     each_work(out_, [&](const Work& work) {
-      last_end = std::max(last_end, work.end);
       const uint32_t call = out_.call_event_of(work);
       if (call == kNone) return;
       const int64_t begin = process_.events.begin_of(call);
-      int64_t& last = last_timed.try_emplace(out_.shape(call).stream_handle, begin).first->second;
+      int64_t& last = out.try_emplace(out_.shape(call).stream_handle, begin).first->second;
       last = std::max(last, begin);
     });
-    if (last_timed.empty()) return;
+    return out;
+  }
+
+  int64_t first_untimed_launch(const std::map<uint64_t, int64_t>& last_call) const {
     int64_t untimed = INT64_MAX;
     for (const HostThread& thread : out_.threads) {
       for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
         const Shape& shape = out_.shape(i);
         if ((shape.kind != Kind::launch && shape.kind != Kind::set) || !thread.calls.test(i))
           continue;
-        const auto last = last_timed.find(shape.stream_handle);
+        const auto last = last_call.find(shape.stream_handle);
         const int64_t begin = process_.events.begin_of(i);
-        if (last != last_timed.end() && begin > last->second) untimed = std::min(untimed, begin);
+        if (last != last_call.end() && begin > last->second) untimed = std::min(untimed, begin);
       }
     }
-    const bool by_end = cut_off() && untimed == INT64_MAX;
+    return untimed;
+  }
+
+  // What CUPTI still had when the process was killed is lost, as is what a file that was cut off
+  // had behind its end: calls have no work, steps look idle. By stream, since one may be far behind
+  // the others. Of a file that was cut the calls may be lost with the work: then a step ends
+  // without it, or has none at all.
+  void drop_untimed_steps() {
+    constexpr int64_t kMostMissing = 20;  // one of so many parts of a step
+    const std::map<uint64_t, int64_t> last_timed = last_timed_calls();
+    if (last_timed.empty() && !(cut_off() && out_.works > 0)) return;
+    const int64_t untimed = first_untimed_launch(last_timed);
+    const Interval whole = cut_off() ? whole_stretch(out_) : Interval{INT64_MIN, INT64_MAX};
     const auto lacks_work = [&](const Step& step) {
-      return step.end > untimed || (by_end && (step.end - last_end) * 5 > step.end - step.begin);
+      const int64_t missing = step.end - std::max(step.begin, whole.end);
+      return step.end > untimed || step.end <= whole.begin ||
+             missing * kMostMissing > step.end - step.begin;
     };
-    while (!out_.steps.empty() && lacks_work(out_.steps.back())) {
-      out_.steps.pop_back();
-      ++out_.untimed_steps;
-    }
+    out_.untimed_steps += std::erase_if(out_.steps, lacks_work);
   }
 
   const Process& process_;
@@ -367,6 +395,12 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
     const bool whole = process.completeness == Completeness::complete && !process.recovered;
     int64_t end = whole || !works ? process.window_end : process.window_begin;
     each_work(timeline, [&](const Work& work) { end = std::max(end, work.end); });
+    // Before that, where a file that was cut lacks work anywhere.
+    if (works && end > process.window_end && process.source == Source::kineto) {
+      const int64_t all = end - process.window_begin;
+      end = process.window_end;
+      if (2 * (end - process.window_begin) < all) continue;
+    }
     if (end <= process.window_begin) continue;
     timeline.steps.push_back({0, process.window_begin, end});
     timeline.whole_window = true;
