@@ -237,10 +237,11 @@ class Loader {
   };
 
   // JSON is used for many things. What `convert` made of traces that are here is not another run.
-  static void keep_traces(const std::string& root, Runs& runs) {
+  void keep_traces(const std::string& root, Runs& runs) {
     bool all_converted = true;
     for (auto& [run, files] : runs.files) {
       files = kineto_traces(files);
+      leave_out_merged(files);
       for (const std::string& file : files) all_converted &= is_converted(root, file);
     }
     for (auto at = runs.files.begin(); at != runs.files.end();) {
@@ -254,6 +255,28 @@ class Loader {
       } else {
         ++at;
       }
+    }
+  }
+
+  // SGLang's ProfileMerger writes all that ID-TP-0.trace.json.gz and its like have once more, into
+  // merged-ID.trace.json.gz.
+  void leave_out_merged(std::vector<std::string>& files) {
+    constexpr std::string_view kMerged = "merged-";
+    std::vector<std::string> merged;
+    for (const std::string& file : files) {
+      const size_t name = file.rfind('/') + 1, end = file.find(".trace.json", name);
+      if (!std::string_view(file).substr(name).starts_with(kMerged) || end == file.npos) continue;
+      const std::string id = file.substr(name + kMerged.size(), end - name - kMerged.size());
+      const std::string one = file.substr(0, name) + id + "-";
+      if (std::any_of(files.begin(), files.end(),
+                      [&](const auto& f) { return f.starts_with(one); })) {
+        merged.push_back(file);
+      }
+    }
+    for (const std::string& file : merged) {
+      std::erase(files, file);
+      input_.trace.notes.push_back(
+          fmt::format("{} holds again what the ranks' files beside it do, and is left out", file));
     }
   }
 

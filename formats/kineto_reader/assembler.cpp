@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/kineto_reader/assembler.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "formats/kineto_reader/assembler.h"
 #include "formats/kineto_reader/links.h"
 #include "formats/trace/trace_join.h"
 
@@ -75,32 +76,16 @@ std::vector<uint32_t> Assembler::intern_rows(const Block& block,
   for (Row row : block.rows) {
     row.pid_text = number(texts[row.pid_text]);
     row.tid_text = number(texts[row.tid_text]);
+    if (row.pid_text) labelled_.read(row, trace_.strings[static_cast<StringIndex>(row.pid_text)]);
     rows.push_back(row_numbers_(row));
   }
   row_events_.resize(rows_.size());
   return rows;
 }
 
-void Assembler::note_order(const Block& block, const std::vector<uint32_t>& rows) {
-  std::vector<std::pair<FileOrder, FileOrder>*> of_row(rows.size());
-  for (const BlockEvent& event : block.events) {
-    const Kind kind = block.shapes[number(event.shape)].kind;
-    const bool works = is_stream_work(kind);
-    if (!works && !is_call_kind(kind)) continue;
-    auto*& orders = of_row[event.row];
-    const Row& row = rows_[rows[event.row]];
-    if (!orders) orders = &orders_[{row.pid, row.pid_text}];
-    (works ? orders->first : orders->second).add(event.begin);
-  }
-}
-
 int64_t Assembler::lag_of(const ProcessParts& parts) const {
   int64_t lag = 0;
-  for (const uint32_t i : parts.rows) {
-    const auto found = orders_.find({rows_[i].pid, rows_[i].pid_text});
-    if (found == orders_.end()) continue;
-    lag = std::max({lag, found->second.first.lag(), found->second.second.lag()});
-  }
+  for (const uint32_t i : parts.rows) lag = std::max(lag, file_pids_.lag(rows_[i]));
   return lag;
 }
 
@@ -144,7 +129,7 @@ void Assembler::add(const Block& block) {
   const std::vector<StringIndex> texts = intern_texts(block);
   const std::vector<ShapeIndex> shapes = intern_shapes(block, texts);
   const std::vector<uint32_t> rows = intern_rows(block, texts);
-  note_order(block, rows);
+  file_pids_.add(block, rows, rows_);
   add_events(block, shapes, rows);
   for (size_t i = 1; i < block.extras.size(); ++i) {
     extras_.push_back(block.extras[i]);
@@ -242,7 +227,7 @@ void Assembler::choose_processes(const TopLevel& top) {
     const Row& row = rows_[i];
     if (row.pid_text || row_events_[i].events.empty()) continue;
     if (row.type == LaneType::stream || row.type == LaneType::device) gpus.insert(row.pid);
-    const bool numbers = !row.tid_text && row.pid >= 0 && row.pid < Shape::kAbsent;
+    const bool numbers = !row.tid_text && LabelledPids::is_process(row.pid);
     if (row.type != LaneType::thread || !numbers) continue;
     const bool runs =
         row_events_[i].calls || (row_events_[i].frames && process_facts_[row.pid].label == "CPU");
@@ -302,17 +287,53 @@ void Assembler::place_host_waits() {
   }
 }
 
-// In Kineto's traces, and ours, a GPU's rows have the name of the process they belong to.
+// A GPU's rows belong to the process whose calls have their correlation ids. In Kineto's traces,
+// and ours, they also have its name, which several may have.
 void Assembler::choose_gpus(const std::set<int64_t>& gpus) {
+  constexpr size_t kMost = 1024;  // processes of a job, which are compared with each other
+  bool told = true;
   std::unordered_map<std::string_view, uint32_t> titles;  // of the first that is called so
-  for (uint32_t i = 0; i < pids_.size() && pids_.size() > 1; ++i) {
+  for (uint32_t i = 0; i < pids_.size(); ++i) {
     const std::string_view title = process_facts_[pids_[i]].title;
     if (!title.empty()) titles.emplace(title, i);
   }
   for (const int64_t pid : gpus) {
-    const auto same = titles.find(process_facts_[pid].title);
-    gpus_[pid] = same == titles.end() ? 0 : same->second;
+    if (pids_.size() <= kMost && gpus.size() <= kMost) {
+      gpus_[pid] = owner_of(pid, told);
+    } else {
+      const auto same = titles.find(process_facts_[pid].title);
+      gpus_[pid] = same == titles.end() ? 0 : same->second;
+    }
   }
+  if (told) return;
+  trace_.problems.push_back(
+      {path_, 0,
+       "holds several ranks whose correlation ids are the same: which GPU work is whose is not "
+       "known, and the first has it all; name the ranks' files"});
+  trace_.problems.back().sums_up = true;
+}
+
+uint32_t Assembler::owner_of(int64_t gpu, bool& told) const {
+  const auto title = [this](int64_t pid) {
+    const auto facts = process_facts_.find(pid);
+    return facts == process_facts_.end() ? std::string_view() : facts->second.title;
+  };
+  std::vector<std::pair<uint32_t, size_t>> hosts;  // of its label, and how many ids they share
+  size_t most = 0;
+  for (uint32_t i = 0; i < pids_.size(); ++i) {
+    if (LabelledPids::label_of(pids_[i]) != LabelledPids::label_of(gpu)) continue;
+    hosts.emplace_back(i, file_pids_.common(gpu, pids_[i]));
+    most = std::max(most, hosts.back().second);
+  }
+  std::erase_if(hosts, [&](const auto& host) { return 2 * host.second < most; });
+  const auto named = [&](const auto& host) {
+    const std::string_view own = title(pids_[host.first]);
+    return !own.empty() && own == title(gpu);
+  };
+  const auto first = std::find_if(hosts.begin(), hosts.end(), named);
+  const bool one = hosts.size() == 1 || std::count_if(hosts.begin(), hosts.end(), named) == 1;
+  told = told && (one || most == 0);
+  return hosts.empty() ? 0 : first == hosts.end() ? hosts[0].first : first->first;
 }
 
 // A file may have as many processes as rows: each goes through what is its own.
@@ -518,6 +539,8 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   process.distributed = top.distributed;
   const int64_t pid = pids_[index];
   process.header.set_pid(static_cast<uint32_t>(pid));
+  // The file's own is that of one of them.
+  if (LabelledPids::label_of(pid)) process.header.set_rank(labelled_.rank_of(pid));
   std::string_view title = process_facts_[pid].title;
   if (top.ours) title = program_of_title(title, top.header);
   if (!title.empty()) process.header.add_command(std::string(title));

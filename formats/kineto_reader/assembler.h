@@ -11,7 +11,7 @@
 
 #include "formats/kineto_reader/block.h"
 #include "formats/kineto_reader/external_ids.h"
-#include "formats/kineto_reader/file_order.h"
+#include "formats/kineto_reader/file_pids.h"
 #include "formats/kineto_reader/interned.h"
 #include "formats/kineto_reader/packed_row.h"
 #include "formats/kineto_reader/top_level.h"
@@ -57,13 +57,13 @@ class Assembler {
   void choose_processes(const TopLevel& top);
   void complete_contexts();
   void choose_gpus(const std::set<int64_t>& gpus);
+  uint32_t owner_of(int64_t gpu, bool& told) const;
   void place_host_waits();
   void divide();
   Process make_process(uint32_t process, const TopLevel& top, Completeness completeness);
   bool is_host(int64_t pid) const;
   Lane lane_of(const Row& row, const RowEvents& events, uint32_t number, bool ours);
   void lay_out(const ProcessParts& parts, const TopLevel& top, Process& process);
-  void note_order(const Block& block, const std::vector<uint32_t>& rows);
   int64_t lag_of(const ProcessParts& parts) const;
   void add_events(const Block& block, const std::vector<ShapeIndex>& shapes,
                   const std::vector<uint32_t>& rows);
@@ -88,8 +88,8 @@ class Assembler {
   std::vector<RowFact> facts_;
   std::vector<CounterPoint> counters_;
   std::vector<RowStep> steps_;
-  // By process in the file, its text: of its GPU work, and of its calls.
-  std::map<std::pair<int64_t, uint32_t>, std::pair<FileOrder, FileOrder>> orders_;
+  FilePids file_pids_;
+  LabelledPids labelled_;
   int64_t span_begin_ = INT64_MAX, span_end_ = INT64_MIN;
   FaultCounts faults_{};
 

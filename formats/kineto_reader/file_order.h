@@ -3,10 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace gpuprof::kineto {
 
@@ -19,7 +19,9 @@ class FileOrder {
     const int64_t late = std::max<int64_t>(latest_ - begin, 0);
     latest_ = std::max(latest_, begin);
     if (late == 0) return;
-    Late& group = late_[std::bit_width(static_cast<uint64_t>(late)) - 1];
+    const auto power = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(late)));
+    if (late_.size() < power) late_.resize(power);
+    Late& group = late_[power - 1];
     ++group.count;
     group.most = std::max(group.most, late);
   }
@@ -49,7 +51,7 @@ class FileOrder {
   size_t count_ = 0;
   int64_t first_ = 0, earliest_ = int64_t{1} << 61;
   int64_t latest_ = -(int64_t{1} << 61);
-  std::array<Late, 63> late_{};  // by the power of two below it
+  std::vector<Late> late_;  // by the power of two below it
 };
 
 }  // namespace gpuprof::kineto
