@@ -24,6 +24,37 @@ std::string_view text_of(Part part) {
 
 }  // namespace
 
+void RecordSource::add(const Process& process) {
+  outside = outside && process.source == Source::kineto;
+  host_events =
+      host_events || std::any_of(process.lanes.begin(), process.lanes.end(), [](const Lane& lane) {
+        const bool of_host = lane.type == LaneType::thread || lane.type == LaneType::other;
+        return of_host && lane.event_count > 0;
+      });
+}
+
+std::string without_calls(double percent, std::string_view unit, const RecordSource& source) {
+  if (source.outside && source.host_events) {
+    return fmt::format(
+        "the GPU is idle for {:.1f} % of {} time, and the trace's host events could not be joined "
+        "to its GPU work: none is a call with the correlation id of such work",
+        percent, unit);
+  }
+  return fmt::format(
+      "the GPU is idle for {:.1f} % of {} time, and the program's calls were not recorded: record "
+      "them too ({}) to learn why",
+      percent, unit,
+      source.outside ? "activities=[CPU, CUDA] of torch.profiler" : "GPUPROF_PRESET=default");
+}
+
+std::string without_steps(const RecordSource& source) {
+  if (source.outside) {
+    return "no step was recorded: record with activities=[CPU, CUDA] of torch.profiler, and mark "
+           "steps (prof.step())";
+  }
+  return "no step was recorded: mark steps (gpuprof run --step), or record a longer window";
+}
+
 LargestPart largest_idle_part(const Report& report, double waited_pct) {
   LargestPart out;
   const auto offer = [&](std::string_view name, double percent) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tools/analysis/report.h"
 #include "tools/analysis/timeline.h"
@@ -20,6 +21,16 @@ LargestPart largest_idle_part(const Report& report, double waited_pct = 0);
 double exposed_pct(const Report& report, double waited_pct);
 // Neither is the GPU the limit, nor would any fix make steps shorter.
 std::string nothing_explains(const Report& report, double waited_pct);
+// What would tell what the host does while GPUs are idle, for `percent` of time `unit`s. `source`:
+// where what is reported comes from.
+struct RecordSource {
+  bool outside = true;       // all of it: not from dumps
+  bool host_events = false;  // some has events of a host
+  void add(const Process& process);
+};
+std::string without_calls(double percent, std::string_view unit, const RecordSource& source);
+std::string without_steps(const RecordSource& source);
+
 // Whether GPUs are idle beside issued work for longer than all that the first cause has. What such
 // work waits for would be the cause.
 bool stalls_outweigh_causes(const Report& report);

@@ -190,6 +190,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     }
     by_clock_ = by_clock_ && timeline.step_source().starts_with("time:");
     note_step_log(timeline);
+    source_.add(*timeline.process);
     host_waits_.add(timeline);
     if (const auto cut = short_window(*timeline.process)) {
       short_window_ = fmt::format("{}: record {}", cut->why, cut->what);
@@ -271,9 +272,7 @@ std::string Judge::reason_against(const Report& report) const {
   if (report.steps.empty() && cut_off_) {
     return "no step is left: the file was cut off, or is damaged";
   }
-  if (report.steps.empty()) {
-    return "no step was recorded: mark steps (gpuprof run --step), or record a longer window";
-  }
+  if (report.steps.empty()) return without_steps(source_);
   if (few && !report.whole_windows) return "one step is too few: record at least three";
   if (works_ == 0 && cut_off_) {
     return damaged_ ? "the file is damaged, and no GPU work is left"
@@ -573,11 +572,7 @@ void Judge::decide(Report& report) const {
   const double idle_pct =
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;
   if (orphans_ == works_ && idle_pct >= kHostWorkWorthNamingPct) {
-    report.reason = fmt::format(
-        "the GPU is idle for {:.1f} % of {} time, and the program's calls were not recorded: "
-        "record "
-        "them too (GPUPROF_PRESET=default) to learn why",
-        idle_pct, report.unit());
+    report.reason = without_calls(idle_pct, report.unit(), source_);
     return;
   }
   if (gpu_is_the_limit(report, waited_pct)) {

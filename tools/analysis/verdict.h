@@ -69,6 +69,7 @@ class Judge {
   std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
   WorkOfMarkedSteps work_;
+  RecordSource source_;
   uint64_t counted_twice_ = 0;  // of the records that were lost
   bool replay_ended_ = true;
   double replay_seconds_ = 0;   // that it would have taken, where that is why it did not end

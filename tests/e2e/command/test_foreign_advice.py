@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report advises of traces that others made is true of them: no setting of gpuprof's, and no silence about what an
+event lacks."""
+import json
+
+import harness
+import pytest
+from support.kineto_machine import Machine
+from test_real_traces import report
+
+
+def waiting(keep=lambda event: True, change=lambda event: event):
+    """Of a job whose GPU is mostly idle."""
+    machine = Machine()
+
+    def body():
+        machine.kernel("gemm", 2000)
+        machine.wait()
+        machine.host(8000, "aten::item")
+    for _ in range(8):
+        machine.step(body, marked=False)
+    return [change(dict(event)) for event in machine.events if keep(event)]
+
+
+def write(path, events):
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
+
+
+def test_calls_that_a_trace_lacks_are_asked_of_its_profiler(tmp_path):
+    found = report(write(tmp_path / "trace.json", waiting(lambda event: event["cat"] == "kernel")))
+    assert "activities=[CPU, CUDA]" in found["reason"] and "GPUPROF" not in found["reason"]
+
+
+def test_host_events_that_do_not_join_are_told(tmp_path):
+    """As ONNX Runtime writes them: in categories of its own."""
+    own = {"cuda_runtime": "Session", "cpu_op": "Node"}
+    found = report(write(tmp_path / "trace.json", waiting(change=lambda event: {**event, "cat": own.get(event["cat"], event["cat"])})))
+    assert "could not be joined" in found["reason"] and "GPUPROF" not in found["reason"]
+
+
+@pytest.mark.parametrize("events", [[], [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}}]])
+def test_an_empty_trace_is_not_told_to_mark_by_gpuprof(tmp_path, events):
+    found = report(write(tmp_path / "trace.json", events))
+    assert "gpuprof run" not in found["reason"] and "prof.step()" in found["reason"]
