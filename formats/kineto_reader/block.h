@@ -55,6 +55,7 @@ enum class Fault : uint8_t {
   value,     // NaN, Infinity and the like
   time,      // an event without a time; skipped
   duration,  // an event that ends before it begins
+  length,    // an event without a duration
   phase,     // an event of a phase that is not read
   range,     // an event whose time or duration is more than can be held; skipped
   id,        // a correlation id that is more than can be held: work is not joined to its call

@@ -116,12 +116,16 @@ class BlockParser {
   void range() {
     int64_t begin = 0, length = 0;
     if (!time(begin)) return;
-    if (event_.duration.type != ValueType::none) {
-      length = nanoseconds(event_.duration.text).value_or(-1);
-    }
-    if (length < 0) {
+    const bool given =
+        event_.duration.type == ValueType::number || event_.duration.type == ValueType::string;
+    const std::optional<int64_t> duration =
+        given ? nanoseconds(event_.duration.text) : std::nullopt;
+    if (!duration) {
+      fault(Fault::length);
+    } else if (*duration < 0) {
       fault(Fault::duration);
-      length = 0;
+    } else {
+      length = *duration;
     }
     if (length >= kLatest) return fault(Fault::range);
     const int64_t end = begin + length;

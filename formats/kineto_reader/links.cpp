@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "formats/kineto_reader/categories.h"
 
@@ -139,13 +141,24 @@ void Links::join_flows(std::span<const FlowEnd> flows) {
 
 void Links::find_steps() {
   std::map<uint64_t, Step> steps;
+  std::set<std::pair<uint64_t, int64_t>> again;  // numbers and begins of a later cycle's
   bool gpu = false;
   for (const Event& event : process_.events) {
     const Shape& shape = trace_.shape(event);
     gpu = gpu || is_stream_work(shape.kind);
     if (!is_range_of_program(shape.kind)) continue;
     const std::optional<uint64_t> number = step_number(trace_.text(shape.name));
-    if (number) steps.emplace(*number, Step{*number, event.begin, event.end});
+    if (!number) continue;
+    const auto [known, fresh] = steps.emplace(*number, Step{*number, event.begin, event.end});
+    const Step& step = known->second;
+    if (!fresh && (event.begin >= step.end || event.end <= step.begin))
+      again.insert({*number, event.begin});
+  }
+  if (!again.empty()) {
+    trace_.notes.push_back(fmt::format(
+        "{}: {} more {} the number of an earlier one, and are left out; give each cycle of the "
+        "profiler a file of its own",
+        process_.path, again.size(), again.size() == 1 ? "step has" : "steps have"));
   }
   process_.steps_are_events = process_.steps.empty() && !steps.empty();
   if (process_.steps_are_events) {

@@ -224,6 +224,7 @@ class Reader {
         "values that JSON does not have (NaN, Infinity and the like), left out: {}",
         "events without a time that is a number, left out: {}",
         "events that end before they begin, read as ending there: {}",
+        "events without a duration that is a number, read as of none: {}",
         "events of a phase other than X, i, M, C, s, t, f, left out: {}",
         "events with a time or a duration of more than 73 years, left out: {}",
         "correlation ids beyond 4294967295, whose work is not joined to its call: {}",

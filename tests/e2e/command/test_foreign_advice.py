@@ -43,3 +43,26 @@ def test_host_events_that_do_not_join_are_told(tmp_path):
 def test_an_empty_trace_is_not_told_to_mark_by_gpuprof(tmp_path, events):
     found = report(write(tmp_path / "trace.json", events))
     assert "gpuprof run" not in found["reason"] and "prof.step()" in found["reason"]
+
+
+def test_events_without_a_duration_are_counted(tmp_path):
+    def strip(event):
+        return {key: value for key, value in event.items() if key != "dur" or event["cat"] != "kernel"}
+    done = harness.gpuprof("report", write(tmp_path / "trace.json", waiting(change=strip)))
+    assert "events without a duration that is a number, read as of none: 8" in done.err
+
+
+def test_a_second_cycle_with_the_same_numbers_is_told(tmp_path):
+    events = []
+    for cycle in range(2):
+        machine = Machine()
+        machine.now += cycle * 1_000_000
+        machine.correlation += cycle * 1000
+        for _ in range(3):
+            machine.step(lambda: (machine.kernel("gemm", 2000), machine.wait()))
+        events += machine.events
+    done = harness.gpuprof("report", "--format", "json", write(tmp_path / "trace.json", events))
+    assert len(json.loads(done.out)["steps"]) == 3
+    assert "3 more steps have the number of an earlier one" in done.err
+    once = harness.gpuprof("report", write(tmp_path / "once.json", events[:len(events) // 2]))
+    assert "number of an earlier one" not in once.err
