@@ -462,7 +462,13 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
   drop_copies(trace);
   std::vector<Attempt> attempts = attempts_of(trace);
   if (attempts.empty()) {  // other tools' traces, which name neither
-    return choice.job.empty() && (choice.attempt.empty() || choice.attempt == "all");
+    const bool all = choice.attempt.empty() || choice.attempt == "all";
+    if (choice.job.empty() && all) return true;
+    return !trace.processes.empty() &&
+           refuse(trace,
+                  fmt::format("names no job and no attempt, as traces of other tools do not; "
+                              "leave out {}",
+                              choice.job.empty() ? "--attempt" : "--job"));
   }
   std::set<std::string> jobs;
   std::vector<const Attempt*> all, of_job;

@@ -66,3 +66,9 @@ def test_a_second_cycle_with_the_same_numbers_is_told(tmp_path):
     assert "3 more steps have the number of an earlier one" in done.err
     once = harness.gpuprof("report", write(tmp_path / "once.json", events[:len(events) // 2]))
     assert "number of an earlier one" not in once.err
+
+
+@pytest.mark.parametrize("option", [("--attempt", "2"), ("--job", "7")])
+def test_a_trace_names_no_attempt(tmp_path, option):
+    done = harness.gpuprof("report", *option, write(tmp_path / "trace.json", waiting()))
+    assert done.code == 2 and "names no job and no attempt" in done.err and f"leave out {option[0]}" in done.err
