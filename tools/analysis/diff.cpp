@@ -175,6 +175,20 @@ void note_recording(const RunSample& base, const RunSample& other, Diff& out) {
                              kMostOfCounted * *out.other.cost_pct);
 }
 
+constexpr const char* kClockSaysNothing =
+    "which are as long whatever the program does; mark steps (gpuprof run --step)";
+
+// Why runs whose steps are stretches of the clock cannot be compared; empty: none is such a run.
+std::string by_clock(const RunSample& base, const RunSample& other) {
+  const std::string &before = base.clock_source, &now = other.clock_source;
+  if (before.empty() && now.empty()) return {};
+  return fmt::format("the steps of {} are stretches of wall time ({}), {}",
+                     before.empty() ? "new"
+                     : now.empty()  ? "base"
+                                    : "both runs",
+                     before.empty() ? now : before, kClockSaysNothing);
+}
+
 std::string steps_text(size_t count) {
   if (count == 1) return "one step";
   return count == 0 ? "no step" : fmt::format("{} steps", count);
@@ -188,10 +202,14 @@ bool is_significant(const MeanChange& step_time) {
          std::abs(step_time.change_pct) >= kStepFloorPct;
 }
 
-std::string lacking_steps(size_t count) {
-  if (count >= kLeastSteps) return {};
-  return fmt::format("it has {}, and a comparison needs at least {}", steps_text(count),
-                     kLeastSteps);
+std::string lacking(const RunSample& run) {
+  if (!run.clock_source.empty()) {
+    return fmt::format("its steps are stretches of wall time ({}), {}", run.clock_source,
+                       kClockSaysNothing);
+  }
+  if (run.step_us.size() >= kLeastSteps) return {};
+  return fmt::format("it has {}, and a comparison needs at least {}",
+                     steps_text(run.step_us.size()), kLeastSteps);
 }
 
 Diff compare(const RunSample& base, const RunSample& other) {
@@ -199,6 +217,8 @@ Diff compare(const RunSample& base, const RunSample& other) {
   out.base_steps = base.step_us.size();
   out.new_steps = other.step_us.size();
   out.setup = differences(base.setup, other.setup);
+  out.reason = by_clock(base, other);
+  if (!out.reason.empty()) return out;
   std::string few;
   for (const auto& [name, count] :
        {std::pair("base", out.base_steps), std::pair("new", out.new_steps)}) {

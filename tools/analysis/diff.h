@@ -63,8 +63,8 @@ inline constexpr double kMostOfCounted = 5;
 
 // Of step times: the interval of 95 % leaves out 0, and the change is no smaller than the floor.
 bool is_significant(const MeanChange& step_time);
-// What a run of so many steps lacks to be compared; empty: nothing.
-std::string lacking_steps(size_t count);
+// What a run lacks to be compared; empty: nothing.
+std::string lacking(const RunSample& run);
 Diff compare(const RunSample& base, const RunSample& other);
 
 }  // namespace gpuprof::analysis

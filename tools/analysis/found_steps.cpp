@@ -20,6 +20,9 @@ namespace {
 // Of a trace's GPU work, by count and by time: what steps that nobody marked must hold. With less,
 // most of what the program did lies outside of them.
 constexpr double kLeastOfTrace = 0.5;
+// Of a window's time: what they must hold to take the place of stretches of wall time, which have
+// the waits between them, too.
+constexpr double kLeastOfTime = 0.8;
 // Pieces of work: what repeats in a bracket and is shorter may be the layers of its only step.
 constexpr double kLongerThanLayer = 30;
 
@@ -69,14 +72,17 @@ double share_of_window(const Process& process, const std::vector<Step>& steps) {
 }
 
 // A step ends where the next one begins, or, where something else stands between the two, with
-// its last work. Each must begin with a call of its own, and they must hold most of the work.
+// its last work. Each must begin with a call of its own, and they must hold most of the work. In
+// place of other steps, of a bracket or of the clock, there is to be no doubt.
 bool take_steps(Timeline& timeline, const std::vector<Issued>& order) {
   std::vector<uint32_t> labels;
   for (const Issued& each : order) labels.push_back(each.label);
   Period period;
   if (!find_period(labels.data(), labels.size(), period)) return false;
-  const bool unsure = period.confidence <= kLeastConfidence || period.length < kLongerThanLayer;
-  if (unsure && !timeline.steps.empty()) return false;
+  const bool replaces = !timeline.steps.empty(), by_clock = goes_by_clock(*timeline.process);
+  const bool unsure =
+      period.confidence <= kLeastConfidence || (period.length < kLongerThanLayer && !by_clock);
+  if (unsure && replaces) return false;
   const auto length = static_cast<size_t>(period.length);
   std::vector<Step> steps;
   int64_t busy = 0, all_busy = 0;
@@ -102,11 +108,13 @@ bool take_steps(Timeline& timeline, const std::vector<Issued>& order) {
   const double works = static_cast<double>(inside) / static_cast<double>(all);
   const double time = all_busy > 0 ? static_cast<double>(busy) / static_cast<double>(all_busy) : 1;
   if (std::min(works, time) < kLeastOfTrace) return false;
-  if (!timeline.steps.empty()) timeline.nested_source = "period";
+  const double of_window = share_of_window(*timeline.process, steps);
+  if (replaces && by_clock && of_window < kLeastOfTime) return false;
+  if (replaces) timeline.nested_source = "period";
   timeline.steps = std::move(steps);
   timeline.period_confidence = period.confidence;
   timeline.found_share = std::min(works, time);
-  timeline.found_time_share = share_of_window(*timeline.process, timeline.steps);
+  timeline.found_time_share = of_window;
   return true;
 }
 
@@ -185,9 +193,23 @@ bool has_found_steps(const Timeline& timeline) {
   return timeline.period_confidence > 0 || !timeline.nested_source.empty();
 }
 
+// The window's own steps again, but those at its end without GPU times.
+void take_back(Timeline& timeline) {
+  const std::span<const Step> own = timeline.process->window_steps();
+  const int64_t end = timeline.untimed_steps == 0 ? INT64_MAX
+                      : timeline.steps.empty()    ? INT64_MIN
+                                                  : timeline.steps.back().end;
+  timeline.steps.assign(own.begin(), own.end());
+  std::erase_if(timeline.steps, [end](const Step& step) { return step.end > end; });
+  timeline.nested_source.clear();
+  timeline.joined_waits = 0;
+  timeline.period_confidence = 0;
+}
+
 }  // namespace
 
 void look_inside(Timeline& timeline) {
+  if (goes_by_clock(*timeline.process) && !timeline.steps.empty()) return find_steps(timeline);
   NestedSteps nested = find_nested_steps(timeline);
   timeline.one_iteration = nested.one_iteration;
   if (nested.one_iteration && !timeline.steps.empty()) return;
@@ -227,11 +249,7 @@ void compare_found_steps(std::vector<Timeline>& timelines) {
     if (std::all_of(ranks.begin(), ranks.end(), agrees)) continue;
     for (Timeline* const rank : ranks) {
       if (!found(rank)) continue;
-      const std::span<const Step> own = rank->process->window_steps();
-      rank->steps.assign(own.begin(), own.end());
-      rank->nested_source.clear();
-      rank->joined_waits = 0;
-      rank->period_confidence = 0;
+      take_back(*rank);
       rank->ranks_differ = true;
     }
   }
@@ -246,6 +264,14 @@ void leave_out_undivided(std::vector<Timeline>& timelines) {
     }
     timeline.steps.clear();
     timeline.undivided = true;
+  }
+}
+
+void keep_found_steps_apart(std::vector<Timeline>& timelines) {
+  const auto by_clock = [](const Timeline& timeline) { return timeline.has_clock_steps(); };
+  if (std::none_of(timelines.begin(), timelines.end(), by_clock)) return;
+  for (Timeline& timeline : timelines) {
+    if (goes_by_clock(*timeline.process) && has_found_steps(timeline)) take_back(timeline);
   }
 }
 

@@ -10,7 +10,8 @@
 namespace gpuprof::analysis {
 
 // Sets the steps that lie inside a window without any, or inside a bracket. A bracket that holds
-// one step, or none that is known, stays one. `timeline` needs its calls, threads and streams.
+// one step, or none that is known, stays one. Those that the order of work surely tells take the
+// place of stretches of wall time. `timeline` needs its calls, threads and streams.
 void look_inside(Timeline& timeline);
 
 // A program that waits for its device several times an iteration has as many steps where `auto`
@@ -26,5 +27,9 @@ void compare_found_steps(std::vector<Timeline>& timelines);
 // A bracket in which no steps were found, beside others in which some were, is no step like these:
 // it loses the one that it is. After compare_found_steps.
 void leave_out_undivided(std::vector<Timeline>& timelines);
+
+// No figure is to mix iterations and stretches of wall time: where some window keeps these, all
+// windows of wall time do. After compare_found_steps.
+void keep_found_steps_apart(std::vector<Timeline>& timelines);
 
 }  // namespace gpuprof::analysis

@@ -9,15 +9,14 @@
 
 #include "formats/core/early_window.h"
 #include "formats/trace/process_key.h"
+#include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {
 namespace {
 
-bool by_clock(const Process& process) { return process.step_source.starts_with("time:"); }
-
 // "auto": it was killed before a source was chosen.
 bool by_any_steps(const Process& process) {
-  return !process.step_source.empty() && process.step_source != "auto" && !by_clock(process);
+  return !process.step_source.empty() && process.step_source != "auto" && !goes_by_clock(process);
 }
 
 bool is_inferred(const Process& process) {
@@ -82,7 +81,7 @@ bool uses_a_gpu(const Trace& trace, const Process& process) {
 }  // namespace
 
 size_t leave_out_clock_windows(Trace& trace) {
-  return leave_out_beside(trace, by_clock, by_any_steps);
+  return leave_out_beside(trace, goes_by_clock, by_any_steps);
 }
 
 size_t leave_out_inferred_windows(Trace& trace) {
@@ -96,7 +95,7 @@ size_t leave_out_idle_windows(Trace& trace) {
         return by_any_steps(process) && !process.is_data_worker() && uses_a_gpu(trace, process);
       });
   return !any ? 0 : leave_out(trace, [&](const Process& process) {
-    return by_clock(process) && process.header.rank() < 0 && !process.is_data_worker() &&
+    return goes_by_clock(process) && process.header.rank() < 0 && !process.is_data_worker() &&
            !uses_a_gpu(trace, process);
   });
 }

@@ -96,6 +96,8 @@ struct Report {
   bool gpu_timed = false;      // some work on a GPU was recorded
   std::vector<StepRow> steps;  // Depth::tables: without their parts
   bool whole_windows = false;  // there are none: `steps` are the processes' windows as a whole
+  std::string step_source;     // what marks the steps, as GPUPROF_STEP names it; several: "a, b";
+                               // empty: not known, or there are none
   StepTime step_time;
   std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps, no GPU times
   std::array<double, 2> overlapped_pct{};      // communication, transfer

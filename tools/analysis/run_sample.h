@@ -38,7 +38,8 @@ struct RunSample {
   std::vector<std::vector<std::string>> program;
   // The least of the runs' processes whose steps were found, not marked; none: all are marked.
   std::optional<double> step_confidence;
-  bool gpu_timed = false;  // some work on a GPU was recorded
+  std::string clock_source;  // of steps that are stretches of wall time ("time:1000"); empty: none
+  bool gpu_timed = false;    // some work on a GPU was recorded
   RunSetup setup;
   LeftOutKinds left_out;
   // Of what it left out, what the steps do not have: parts of a step, and operators.

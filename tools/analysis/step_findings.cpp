@@ -24,6 +24,7 @@ std::string no_own_steps(const Process& process) {
     return "the program brackets what is recorded (cudaProfilerStart, cudaProfilerStop)";
   }
   if (process.step_source.empty() || process.step_source == "auto") return "no step is marked";
+  if (goes_by_clock(process)) return fmt::format("{} is wall time", process.step_source);
   return fmt::format("no whole step ({}) was recorded", process.step_source);
 }
 
@@ -74,6 +75,29 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
   }
   add_finding<FindingKind::steps_found>(report.findings, least, no_own_steps(*process), least,
                                         100 * share, of_window);
+}
+
+// What marks the steps that are shown, as GPUPROF_STEP names it.
+std::string step_source_of(const std::vector<Timeline>& timelines) {
+  std::set<std::string_view> sources;
+  for (const Timeline& timeline : timelines) {
+    if (timeline.steps.empty() || timeline.whole_window) continue;
+    sources.insert(timeline.period_confidence > 0 ? "period" : timeline.step_source());
+  }
+  sources.erase("");
+  return fmt::format("{}", fmt::join(sources, ", "));
+}
+
+// Nobody is to take a stretch of the clock for an iteration.
+void add_clock_steps(const std::vector<Timeline>& timelines, Report& report) {
+  double count = 0;
+  std::string_view source;
+  for (const Timeline& timeline : timelines) {
+    if (!timeline.has_clock_steps()) continue;
+    count += static_cast<double>(timeline.steps.size());
+    source = timeline.step_source();
+  }
+  if (count > 0) add_finding<FindingKind::clock_steps>(report.findings, count, source);
 }
 
 void add_early_windows(const std::vector<Timeline>& timelines, Report& report) {
@@ -171,6 +195,8 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
 }  // namespace
 
 void add_step_findings(const std::vector<Timeline>& timelines, Report& report) {
+  report.step_source = step_source_of(timelines);
+  add_clock_steps(timelines, report);
   add_nested_steps(timelines, report);
   add_joined_waits(timelines, report);
   add_undivided(timelines, report);

@@ -152,7 +152,7 @@ class TimelineBuilder {
     find_profiling();
     find_launch_latency();
     out_.main_thread = find_main_thread(out_);
-    if (out_.steps.empty() || is_bracketed(process_)) look_inside(out_);
+    if (out_.steps.empty() || is_bracketed(process_) || goes_by_clock(process_)) look_inside(out_);
     if (out_.nested_source.empty()) join_waits(out_);
     if (process_.recovered || cut_off()) drop_untimed_steps();
     return std::move(out_);
@@ -378,6 +378,7 @@ std::vector<Timeline> make_timelines(const Trace& trace) {
   side_by_side(std::move(tasks));
   compare_found_steps(out);
   leave_out_undivided(out);
+  keep_found_steps_apart(out);
   return out;
 }
 
@@ -408,6 +409,13 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
 }
 
 bool is_bracketed(const Process& process) { return process.step_source == "profiler"; }
+
+bool goes_by_clock(const Process& process) { return process.step_source.starts_with("time:"); }
+
+bool Timeline::has_clock_steps() const {
+  return goes_by_clock(*process) && !steps.empty() && !whole_window && period_confidence == 0 &&
+         nested_source.empty();
+}
 
 bool names_optimizer_step(std::string_view name) { return name.starts_with("Optimizer.step#"); }
 

@@ -115,6 +115,8 @@ struct Timeline {
   std::string_view step_source() const {
     return nested_source.empty() ? process->step_source : nested_source;
   }
+  // Its steps are stretches of wall time: nothing better was found in the window.
+  bool has_clock_steps() const;
   const EventTable& events() const { return process->events; }
   const Shape& shape(uint32_t event) const { return trace->shapes[events().shape_of(event)]; }
   const ShapeTraits& traits_of(uint32_t event) const {
@@ -188,6 +190,9 @@ void look_at_whole_windows(std::vector<Timeline>& timelines);
 
 // Whether its window lies between cudaProfilerStart and cudaProfilerStop: its only step.
 bool is_bracketed(const Process& process);
+
+// Whether its steps are stretches of wall time: `time:MS`, to which `auto` falls back.
+bool goes_by_clock(const Process& process);
 
 // Whether an operator of this name, or a node of the backward pass, is PyTorch's own and not
 // written in the program's Python: "aten::mm", "AddmmBackward0". Of a torch.autograd.Function it is

@@ -188,7 +188,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
-    by_clock_ = by_clock_ && timeline.step_source().starts_with("time:");
+    by_clock_ = by_clock_ && goes_by_clock(*timeline.process);
     note_step_log(timeline);
     source_.add(*timeline.process);
     host_waits_.add(timeline);
@@ -297,7 +297,9 @@ std::string Judge::reason_against(const Report& report) const {
     return fmt::format(
         "{}, and the GPU works for {:.1f} % of what was recorded: start-up or waiting, of which "
         "nothing follows for the program's steps. Most of the rest is {} ({:.1f} %)",
-        report.whole_windows ? "no step is marked" : "steps are stretches of wall time",
+        report.whole_windows                     ? "no step is marked"
+        : report.step_source.starts_with("time") ? "steps are stretches of wall time"
+                                                 : "steps are not marked",
         report.gpu_utilization_pct, most.name, most.percent);
   }
   if (report.unknown_pct() > kMostUnknownPct) {

@@ -77,7 +77,7 @@ class Judge {
   bool damaged_ = false;        // likewise
   bool untimed_steps_ = false;  // some were left out
   bool killed_ = false;         // a process that had called CUDA
-  bool by_clock_ = true;        // steps are of wall time, in each process
+  bool by_clock_ = true;        // windows are of wall time, of each process
   std::string gpu_times_missing_;
 };
 

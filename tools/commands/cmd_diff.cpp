@@ -86,7 +86,7 @@ void judge_steps(const Options& options, const analysis::RunSample& base,
 
 // Why no run could be compared with this one; empty: one could.
 std::string unfit(const Options& options, const analysis::RunSample& run) {
-  const std::string lacking = analysis::lacking_steps(run.step_us.size());
+  const std::string lacking = analysis::lacking(run);
   if (!lacking.empty()) return lacking;
   const double confidence = run.step_confidence.value_or(1);
   if (!options.gated || confidence >= kLeastToGate) return {};

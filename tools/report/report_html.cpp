@@ -95,6 +95,12 @@ class HtmlReport {
     return names_of_some(names, kNamed);
   }
 
+  bool has_finding(const char* kind) const {
+    const Json& findings = report_["findings"];
+    return std::any_of(findings.begin(), findings.end(),
+                       [kind](const Json& each) { return each["kind"] == kind; });
+  }
+
   // How much was recorded.
   std::string extent() const {
     if (pipeline_) {
@@ -111,13 +117,13 @@ class HtmlReport {
     const Json& steps = report_["steps"];
     std::set<uint64_t> numbers;
     for (const Json& each : steps) numbers.insert(each["step"].get<uint64_t>());
-    return fmt::format("{} {}{}, {}", members, ranked ? "rank" : "process",
-                       members == 1 ? ""
-                       : ranked     ? "s"
-                                    : "es",
-                       whole_windows_
-                           ? fmt::format("{} window{}", steps.size(), steps.size() == 1 ? "" : "s")
-                           : which_steps(numbers));
+    return fmt::format(
+        "{} {}{}, {}", members, ranked ? "rank" : "process",
+        members == 1 ? ""
+        : ranked     ? "s"
+                     : "es",
+        whole_windows_ ? fmt::format("{} window{}", steps.size(), steps.size() == 1 ? "" : "s")
+                       : which_steps(numbers) + (has_finding("clock_steps") ? kClockSteps : ""));
   }
 
   void heading() {

@@ -489,6 +489,7 @@ Json report_json(const Report& report) {
   out["processes"] = processes_json(report);
   out["steps"] = steps_json(report);
   out["whole_windows"] = report.whole_windows;
+  out["step_source"] = report.step_source;
   out["step_time_us"] = {{"median", rounded(report.step_time.median_us)},
                          {"mean", rounded(report.step_time.mean_us)},
                          {"p95", rounded(report.step_time.p95_us)}};

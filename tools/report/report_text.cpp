@@ -129,6 +129,7 @@ class TextReport {
     if (which[0] == 's') which[0] = 'S';
     const bool several = report_.steps.size() > 1;
     if (has_finding(FindingKind::steps_found)) which += " (found from the order of GPU work)";
+    if (has_finding(FindingKind::clock_steps)) which += kClockSteps;
     out_.loud(fmt::format("{}{}: {}{}{}", which, ranks, format_us(report_.step_time.mean_us),
                           several ? " on average" : "", busy));
     if (!several) return;

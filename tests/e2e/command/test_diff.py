@@ -43,6 +43,36 @@ def test_a_regression_fails_the_gate_and_names_its_cause(runs):
     assert first["new_us"] - first["base_us"] > 50_000
 
 
+def record_by_clock(place, step, active, data_ms):
+    """A program without marks, by stretches of wall time."""
+    done = harness.run([harness.BIN, "run", "-o", place, "--step", f"time:{step}", "--schedule",
+                        f"skip_first=1,wait=0,warmup=1,active={active},repeat=1", "--", harness.SIMTRAIN, "--steps", "60",
+                        "--layers", "1", "--data-ms", str(data_ms), "--markers", "none"], env=harness.environment())
+    assert done.code == 0, done.err
+    return place / "latest"
+
+
+def test_stretches_of_wall_time_are_not_compared(tmp_path):
+    """Of one iteration or two no order tells steps. However slow the program is, its stretches are as long."""
+    fast, slow = (record_by_clock(tmp_path / str(data), 20, 3, data) for data in (40, 80))
+    for options in ((fast, slow, "--fail-over", "5"), ("--baseline", tmp_path / "good", slow, "--update")):
+        done = harness.gpuprof("diff", *options)
+        assert done.code == 2 and "stretches of wall time (time:20)" in done.out + done.err, done.out + done.err
+    assert not (tmp_path / "good").exists()
+    found = json.loads(harness.checked("report", slow, "--format", "json").out)
+    assert found["step_source"] == "time:20" and "clock_steps" in [f["kind"] for f in found["findings"]]
+
+
+def test_iterations_that_wall_time_holds_are_compared(tmp_path):
+    fast, slow = (record_by_clock(tmp_path / str(data), 200, 4, data) for data in (10, 40))
+    found = json.loads(harness.checked("report", slow, "--format", "json").out)
+    assert found["step_source"] == "period", found["findings"]
+    done = harness.gpuprof("diff", fast, slow, "--fail-over", "5", "--format", "json")
+    assert done.code == 1, done.err
+    step = json.loads(done.out)["step_time"]
+    assert step["new_us"] - step["base_us"] > 20_000
+
+
 def test_a_gain_passes(runs):
     done = harness.gpuprof("diff", runs["slow"], runs["base"], "--fail-over", "5")
     assert done.code == 0, done.err

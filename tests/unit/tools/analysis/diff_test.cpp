@@ -463,6 +463,21 @@ TEST(DiffTest, TooFewStepsSaySo) {
             "too few steps: base has one step, new has no step; at least 3 of each run are needed");
 }
 
+// Such steps are as long however slow the program is.
+TEST(DiffTest, StretchesOfWallTimeAreNotCompared) {
+  const RunSample marked = sample(job(1));
+  RunSample clock = sample(job(2));
+  clock.clock_source = "time:1000";
+  EXPECT_EQ(lacking(marked), "");
+  EXPECT_EQ(lacking(clock).find("its steps are stretches of wall time (time:1000)"), 0u);
+  EXPECT_EQ(compare(marked, clock).reason.find("the steps of new are stretches of wall time"), 0u);
+  EXPECT_EQ(compare(clock, marked).reason.find("the steps of base are stretches"), 0u);
+  const Diff diff = compare(clock, clock);
+  EXPECT_EQ(diff.reason.find("the steps of both runs are stretches"), 0u);
+  EXPECT_FALSE(gate_of(diff, 5).regression);
+  EXPECT_TRUE(diff_json(diff, gate_of(diff, 5))["regression"].is_null());
+}
+
 // Reference values of scipy.stats 1.17: ttest_ind(equal_var=False),
 // mannwhitneyu(method="asymptotic"), false_discovery_control.
 TEST(StatisticsTest, AgreesWithReferenceValues) {

@@ -146,12 +146,17 @@ TEST(ReportTest, HardlyAnyWorkInWallTimeHasNoCause) {
     for (Process& process : trace.processes) process.step_source = source;
     return make_report(trace);
   };
-  const Report clock = reported("time:1000");
-  EXPECT_TRUE(clock.verdict.empty());
-  EXPECT_EQ(clock.reason.substr(0, 48), "steps are stretches of wall time, and the GPU wo")
-      << clock.reason;
-  ASSERT_FALSE(clock.whole_windows);
-  EXPECT_FALSE(reported("nvtx:step").verdict.empty());
+  for (const bool one_off : {true, false}) {
+    job.one_off = one_off;
+    const Report clock = reported("time:1000");
+    EXPECT_TRUE(clock.verdict.empty());
+    EXPECT_EQ(clock.reason.find(one_off ? "steps are stretches of wall time, and the GPU works"
+                                        : "steps are not marked, and the GPU works"),
+              0u)
+        << clock.reason;
+    ASSERT_FALSE(clock.whole_windows);
+    EXPECT_FALSE(reported("nvtx:step").verdict.empty());
+  }
 }
 
 // 60 % compute, 25 % in the DataLoader, 15 % exposed NCCL.
