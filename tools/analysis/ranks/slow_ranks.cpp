@@ -16,6 +16,10 @@ constexpr size_t kLeastSteps = 4;
 constexpr double kUsually = 6;            // times the median distance of ranks from their median
 constexpr double kPersistentShare = 0.8;  // of the steps since the first slow one
 constexpr double kOnceAsMuch = 3;         // what is slow once stands out by so many times the limit
+// Of the time by which a rank is slow once: others wait so much longer than it, or what it did was
+// beside a longer pause of another rank.
+constexpr double kWaitedFor = 0.5;
+constexpr double kFactorTells = 100;  // a larger one is of next to nothing
 constexpr size_t kPersistentSteps = 3;
 constexpr size_t kPeriodicSteps = 3;
 
@@ -130,7 +134,7 @@ class Finder {
   }
 
   // The others wait for it: for what it does at a step's end, in the next one.
-  bool explains_waits(size_t rank, const std::vector<size_t>& slow) const {
+  bool explains_waits(size_t rank, const std::vector<size_t>& slow, double least_us) const {
     if (waits_.times.empty()) return true;
     std::vector<double> longer;
     for (const size_t step : slow) {
@@ -138,7 +142,7 @@ class Finder {
       if (step + 1 == steps_.size() || steps_[step + 1] != steps_[step] + 1) continue;
       longer.back() = std::max(longer.back(), waits_longer(rank, step + 1));
     }
-    return quantile(longer, 0.5) >= least_us_;
+    return quantile(longer, 0.5) >= least_us;
   }
 
   // More than half of all ranks: then it is not what tells one from the others.
@@ -176,9 +180,11 @@ class Finder {
       }
       out.since = steps_[slow.front()];
       out.excess_us = quantile(excess, 0.5);
-      if (out.pattern == SlowPattern::one_off && out.excess_us < kOnceAsMuch * limit) continue;
+      const bool once = out.pattern == SlowPattern::one_off;
+      if (once && out.excess_us < kOnceAsMuch * limit) continue;
       out.factor = quantile(factors, 0.5);
-      if (!explains_waits(rank, slow)) continue;
+      const double least_us = once ? std::max(least_us_, kWaitedFor * out.excess_us) : least_us_;
+      if (!explains_waits(rank, slow, least_us)) continue;
       const bool throttled = ranks_[rank].throttled && !most_throttled();
       if (row.part == SlowPart::compute && throttled) out.part = SlowPart::throttled;
       found_.push_back(out);
@@ -203,7 +209,7 @@ std::string excess_of(const SlowRank& slow) {
                                ? kThrottledName
                                : kParts[static_cast<size_t>(slow.part)].name;
   const std::string more =
-      slow.factor >= 1.005
+      slow.factor >= 1.005 && slow.factor < kFactorTells
           ? fmt::format("{:.2f} x the median rank's, {} more", slow.factor,
                         format_us(slow.excess_us))
           : fmt::format("{} more than the median rank's", format_us(slow.excess_us));

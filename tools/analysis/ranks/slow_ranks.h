@@ -53,7 +53,8 @@ struct SlowRank {
 // Of ranks that did at least four steps in common. A part is slow in a step if it exceeds the
 // median rank's by a hundredth of the median step (`step_us`) and by more than ranks usually
 // differ. Where waits are known, the others must wait longer than the rank in such steps, or in
-// those that follow, by a hundredth of a step. Most excess over all steps first.
+// those that follow, by a hundredth of a step; once, by half of the excess. Most excess over all
+// steps first.
 std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double step_us);
 
 // "rank 2: kernels 1.50 x the median rank's, 3.2 ms more, in 9 steps since step 12"

@@ -96,6 +96,27 @@ TEST(Stragglers, APartThatNobodyWaitsForNamesNobody) {
   EXPECT_EQ(found[0].part, SlowPart::copies);
 }
 
+// Beside a long pause of rank 1, rank 0 waits for a processor: nobody waits longer for that.
+TEST(Stragglers, WhatIsBesideAnotherRanksPauseNamesNobody) {
+  std::vector<StepTimes> ranks(4);
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    StepTimes& each = ranks[static_cast<size_t>(rank)];
+    each.rank = rank;
+    for (uint64_t step = 0; step < 10; ++step) each.steps.push_back(step);
+    each.compute.assign(10, 8000), each.data_loading.assign(10, 10), each.host.assign(10, 100);
+    each.processor.assign(10, 50), each.waited.assign(10, 20);
+    if (rank == 1) each.host[5] += 1'000'000;
+    if (rank == 0) each.processor[5] += 8700;
+    if (rank != 1) each.waited[5] += rank == 0 ? 999'900 : 1'000'000;
+  }
+  const auto found = find_slow_ranks(ranks, 9000);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rank, 1);
+  EXPECT_EQ(found[0].pattern, SlowPattern::one_off);
+  EXPECT_EQ(describe(found[0]),
+            "rank 1: the host's own work 1.000 s more than the median rank's, once, in step 5");
+}
+
 // It writes a log when a step is over, say: the others wait for it in the next one.
 TEST(Stragglers, APauseAtAStepsEndIsWaitedForInTheNextStep) {
   constexpr size_t kSteps = 20;
