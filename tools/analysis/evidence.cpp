@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/core/names.h"
+#include "tools/analysis/spread.h"
 #include "tools/analysis/verdict.h"
 #include "tools/analysis/wait_advice.h"
 #include "tools/console.h"
@@ -41,9 +42,9 @@ std::string worst_step(const Report& report, Part part) {
   if (report.whole_windows && report.steps.size() == 1) return cost;
   const double percent = sum > 0 ? 100 * part_us(*worst) / sum : 0;
   const bool alone = percent >= 50 && report.steps.size() >= kFewSteps;
-  const std::string most = alone ? fmt::format("{:.0f} % of it in one of {} {}s,", percent,
-                                               report.steps.size(), report.unit())
-                                 : std::string("most in");
+  const std::string most =
+      alone ? fmt::format("{:.0f} % of it in one of {},", percent, all_steps(report))
+            : std::string("most in");
   return fmt::format(
       "{}; {} {} {}{}: {} of {}", cost, most, report.unit(),
       report.whole_windows ? worst->window : worst->anatomy.step,

@@ -22,6 +22,18 @@ std::string_view text_of(Part part) {
   }
 }
 
+// " (rank 1: ...)": the rank that differs most from the others, over all of its slow steps. Empty:
+// none does.
+std::string slowest(const Report& report) {
+  const auto excess = [](const SlowRank& slow) {
+    return slow.excess_us * static_cast<double>(slow.steps);
+  };
+  const auto most =
+      std::max_element(report.slow_ranks.begin(), report.slow_ranks.end(),
+                       [&](const SlowRank& a, const SlowRank& b) { return excess(a) < excess(b); });
+  return most == report.slow_ranks.end() ? "" : fmt::format(" ({})", describe(*most));
+}
+
 }  // namespace
 
 void RecordSource::add(const Process& process) {
@@ -55,7 +67,7 @@ std::string without_steps(const RecordSource& source) {
   return "no step was recorded: mark steps (gpuprof run --step), or record a longer window";
 }
 
-LargestPart largest_idle_part(const Report& report, double waited_pct) {
+LargestPart largest_idle_part(const Report& report) {
   LargestPart out;
   const auto offer = [&](std::string_view name, double percent) {
     if (percent > out.percent) out = {std::string(name), percent};
@@ -65,7 +77,6 @@ LargestPart largest_idle_part(const Report& report, double waited_pct) {
     const double device_idle = part == Part::other ? report.device_idle_pct : 0;
     offer(text_of(part), report.breakdown_pct[i] - device_idle - report.no_processor_pct[i]);
   }
-  offer("waiting for other ranks in collectives", waited_pct);
   offer("waiting for a processor", report.no_processor_sum_pct());
   offer("work that was issued and did not begin, for a reason that is not recorded",
         report.device_idle_pct);
@@ -84,7 +95,7 @@ std::string nothing_explains(const Report& report, double waited_pct) {
       "some GPU of the process works for {:.1f} % of {} time, but none for more than {:.1f} %",
       report.gpu_utilization_pct, report.unit(), report.busiest_gpu_pct);
   if (in_turn) return of_several + ": they work in turn, so none of them is the limit";
-  const LargestPart most = largest_idle_part(report, waited_pct);
+  const LargestPart most = largest_idle_part(report);
   if (report.gpu_utilization_pct - report.busiest_gpu_pct >= kWorthNamingPct) {
     return fmt::format(
         "{}: none of them is the limit, and no single cause explains the rest. Most of the time in "
@@ -94,9 +105,10 @@ std::string nothing_explains(const Report& report, double waited_pct) {
   if (waited_pct >= kWorthNamingPct) {
     return fmt::format(
         "the GPU works for {:.1f} % of {} time, and in {:.1f} of these it waits for other ranks in "
-        "collectives: its own work is not the limit, and no single cause explains the rest. Most "
+        "collectives{}: its own work is not the limit, and no single cause explains the rest. Most "
         "of it is {} ({:.1f} %)",
-        report.gpu_utilization_pct, report.unit(), waited_pct, most.name, most.percent);
+        report.gpu_utilization_pct, report.unit(), waited_pct, slowest(report), most.name,
+        most.percent);
   }
   return fmt::format(
       "the GPU works for {:.1f} % of {} time, so it is not the limit, and no single cause explains "

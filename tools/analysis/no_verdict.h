@@ -14,8 +14,8 @@ struct LargestPart {
   std::string name;
   double percent = 0;  // of step time
 };
-// Of what keeps GPUs idle. `waited_pct`: of the time, in collectives for other ranks.
-LargestPart largest_idle_part(const Report& report, double waited_pct = 0);
+// Of what keeps GPUs idle.
+LargestPart largest_idle_part(const Report& report);
 
 // What of the waiting in collectives no kernel ran beside. Per cent of step time.
 double exposed_pct(const Report& report, double waited_pct);
@@ -31,6 +31,8 @@ struct RecordSource {
 std::string without_calls(double percent, std::string_view unit, const RecordSource& source);
 std::string without_steps(const RecordSource& source);
 
+// Some causes cannot be told (`unknown_causes`), but for how long threads had no processor.
+std::string records_are_missing(const Report& report);
 // Whether GPUs are idle beside issued work for longer than all that the first cause has. What such
 // work waits for would be the cause.
 bool stalls_outweigh_causes(const Report& report);

@@ -238,6 +238,7 @@ class JointWaits {
       for (const auto& [step, sum] : sums) {
         out_.speeds[rank].waited_us += sum.waited_us / count;
         out_.speeds[rank].exposed_us += sum.exposed_us / count;
+        out_.exposed_us[step] += sum.exposed_us;
         for (const auto& [last, us] : sum.of_last) out_.speeds[last].awaited_us += us / count;
       }
       for (const Step& step : timelines_[rank].steps) {

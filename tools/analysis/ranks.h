@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -74,6 +75,8 @@ struct RankComparison {
   // They differ, and no step is left, or only one, between whose end and the next one's all ranks
   // are recorded: each is looked at alone, and not `comparable`.
   bool apart = false;
+  std::map<uint64_t, double>
+      exposed_us;      // by step: what RankSpeed::exposed_us has of it, all ranks
   bool named = false;  // by NCCL's calls, which the dumps of all ranks name
   size_t timed = 0;    // of `collectives` in joint steps: those of which is known who waited
   // Pieces of work that collectives did in the steps, and those found on another rank, too.

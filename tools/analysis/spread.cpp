@@ -14,7 +14,6 @@ namespace gpuprof::analysis {
 namespace {
 
 constexpr size_t kFewestSteps = 3;  // of a rank, for one to stand out
-constexpr double kStandsOut = 2;    // times the median
 
 double part_us(const StepRow& row, Part part) {
   const auto index = static_cast<size_t>(part);
@@ -50,10 +49,9 @@ Spread spread_of(const Report& report, Part part) {
   }
   if (sum <= 0) return out;
   out.steady = steady / sum;
-  if (out.steady >= 0.5) return out;
-  constexpr double kCountsPart = 0.2;  // of the longest: shorter ones are not what it is made of
+  if (out.steady >= kSteadyShare) return out;
   for (const double us : all_us) out.longest_us = std::max(out.longest_us, us);
-  for (const double us : all_us) out.few += us >= kCountsPart * out.longest_us;
+  for (const double us : all_us) out.few += us >= kOfLongest * out.longest_us;
   return out;
 }
 
@@ -63,10 +61,18 @@ std::string describe(const Spread& spread, const Report& report) {
     return fmt::format("by {}: median {:.1f} %, eight of ten between {:.1f} and {:.1f} %",
                        report.unit(), spread.median_pct, spread.low_pct, spread.high_pct);
   }
-  return fmt::format("in {} of {} {}s: {} {}; the median {} has {}", spread.few,
-                     report.steps.size(), report.unit(), format_us(spread.longest_us),
-                     spread.few == 1 ? "once" : "at most", report.unit(),
-                     format_us(spread.median_us));
+  return fmt::format("in {} of {}: {} {}; the median {} has {}", spread.few, all_steps(report),
+                     format_us(spread.longest_us), spread.few == 1 ? "once" : "at most",
+                     report.unit(), format_us(spread.median_us));
+}
+
+std::string all_steps(const Report& report) {
+  std::string out = fmt::format("{} {}s", report.steps.size(), report.unit());
+  const size_t members = report.processes.size();
+  if (members < 2 || report.steps.size() <= members) return out;
+  const char* const name = report.ranked() ? "ranks" : "processes";
+  if (report.steps.size() % members != 0) return out + fmt::format(" of {} {}", members, name);
+  return out + fmt::format(" ({} on each of {} {})", report.steps.size() / members, members, name);
 }
 
 }  // namespace gpuprof::analysis

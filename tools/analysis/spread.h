@@ -10,6 +10,10 @@
 
 namespace gpuprof::analysis {
 
+inline constexpr double kStandsOut = 2;      // times the median
+inline constexpr double kSteadyShare = 0.5;  // with less within that, it lies in few steps
+inline constexpr double kOfLongest = 0.2;    // shorter ones are not what it is made of
+
 struct Spread {
   // Of a step's wall time, over all steps: the median, and what nine of ten are above and below.
   double median_pct = 0, low_pct = 0, high_pct = 0;
@@ -21,6 +25,9 @@ struct Spread {
 };
 
 Spread spread_of(const Report& report, Part part);
+
+// "40 steps (10 on each of 4 ranks)": all that the report has.
+std::string all_steps(const Report& report);
 
 // "by step: median 5.1 %, ..." or "in 1 of 6 steps: 31 ms once; ..."; empty: nothing to say.
 std::string describe(const Spread& spread, const Report& report);

@@ -14,7 +14,6 @@
 #include "tools/analysis/gpu_shares.h"
 #include "tools/analysis/lost_records.h"
 #include "tools/analysis/no_verdict.h"
-#include "tools/analysis/ranks/rank_jitter.h"
 #include "tools/analysis/short_windows.h"
 #include "tools/analysis/spread.h"
 #include "tools/analysis/statistics.h"
@@ -212,6 +211,9 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
       if (!timelines[i].steps.empty())
         joint_steps_ = std::min(joint_steps_, ranks.joint_steps[i].size());
     }
+  }
+  for (const auto& [step, us] : ranks.exposed_us) {
+    waits_of_steps_[{timelines.front().process->header.window(), step}] += us;
   }
   apart_ = apart_ || ranks.apart;
   replay_ended_ = replay_ended_ && replay.ended();
@@ -449,9 +451,8 @@ void Judge::leave_out_pauses(Report& report) const {
     if (is_late_again_and_again(report, verdict)) return false;
     const double steady = spread_of(report, row_of(verdict.cause).part).steady;
     if (steady * std::min(verdict.saves_pct, verdict.share_pct) >= kWorthNamingPct) return false;
-    report.pauses.push_back(fmt::format("{} {:.1f} % in {} of {} {}s", cause_name(verdict.cause),
-                                        verdict.share_pct, verdict.few_steps, report.steps.size(),
-                                        report.unit()));
+    report.pauses.push_back(fmt::format("{} {:.1f} % in {} of {}", cause_name(verdict.cause),
+                                        verdict.share_pct, verdict.few_steps, all_steps(report)));
     return true;
   });
   for (Verdict& verdict : report.verdict) {
@@ -563,7 +564,7 @@ void Judge::decide(Report& report) const {
   leave_out_unknown_causes(report);
   leave_out_pauses(report);
   sort_causes(report);
-  add_rank_jitter(exposed_pct(report, waited_pct), report);
+  add_rank_jitter(exposed_pct(report, waited_pct), waits_of_steps_, report);
   if (stalls_outweigh_causes(report)) {
     report.reason = stalled_reason(report);
     report.verdict.clear();

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/analysis/findings.h"
+#include "tools/analysis/spread.h"
+#include "tools/analysis/statistics.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -32,7 +35,48 @@ bool all_send_to_all(const Report& report) {
   return static_cast<double>(links.size()) > kNeighbours * static_cast<double>(senders.size());
 }
 
-const char* why_ranks_wait(const Report& report) {
+// The steps in which most of the waits lie, if they are few, as of a part (spread.h).
+struct FewSteps {
+  size_t few = 0, all = 0;
+  double percent = 0;    // of the waits, in these
+  uint64_t longest = 0;  // the step that has most
+  // Work that differs from step to step has more of them.
+  bool are_pauses() const { return few > 0 && 4 * few < all; }
+};
+
+FewSteps few_steps(const WaitsOfSteps& waits, const Report& report) {
+  std::map<std::pair<uint32_t, uint64_t>, double> of_steps;
+  for (const StepRow& row : report.steps) of_steps[{row.window, row.anatomy.step}] = 0;
+  FewSteps out;
+  std::vector<double> all_us;
+  double longest_us = 0;
+  for (auto& [step, us] : of_steps) {
+    if (const auto found = waits.find(step); found != waits.end()) us = found->second;
+    all_us.push_back(us);
+    if (us > longest_us) longest_us = us, out.longest = step.second;
+  }
+  out.all = all_us.size();
+  const double most = kStandsOut * quantile(all_us, 0.5);
+  double sum = 0, steady = 0;
+  for (const double us : all_us) sum += us, steady += std::min(us, most);
+  if (steady >= kSteadyShare * sum) return out;
+  for (const double us : all_us) {
+    if (us < kOfLongest * longest_us) continue;
+    ++out.few;
+    out.percent += 100 * us / sum;
+  }
+  return out;
+}
+
+// ", 99 % in 1 of 10 steps (step 15)"; empty: they are in all.
+std::string describe(const FewSteps& steps, const Report& report) {
+  if (steps.few == 0) return {};
+  return fmt::format(", {:.0f} % in {} of {} {}s ({}{} {})", steps.percent, steps.few, steps.all,
+                     report.unit(), steps.few == 1 ? "" : "most in ", report.unit(), steps.longest);
+}
+
+const char* why_ranks_wait(const Report& report, const FewSteps& steps) {
+  if (steps.are_pauses()) return "Pauses do that, and not what each step does";
   if (ranks_send_and_receive(report) && all_send_to_all(report)) {
     return "They wait in sends and receives of all with all: parts of different sizes (experts "
            "with uneven numbers of tokens) do that, or work that differs between ranks";
@@ -83,15 +127,16 @@ bool one_is_mostly_last(const Report& report) {
                      [](const RankSpeed& speed) { return speed.last_pct > kMostOfTimePct; });
 }
 
-void add_rank_jitter(double waited_pct, Report& report) {
+void add_rank_jitter(double waited_pct, const WaitsOfSteps& waits, Report& report) {
   const double straggler = straggler_pct(report);
   const double limit = finding_row(FindingKind::rank_jitter).limit.value;
   if (waited_pct - straggler < limit || report.speeds.empty()) return;
+  const FewSteps steps = few_steps(waits, report);
   add_finding<FindingKind::rank_jitter>(
       report.findings, waited_pct, waited_pct, report.unit(),
       straggler > 0 ? fmt::format("the straggler explains {:.0f} %", straggler)
                     : std::string("no rank is slow in most of them"),
-      who_is_awaited(report.speeds), why_ranks_wait(report));
+      who_is_awaited(report.speeds) + describe(steps, report), why_ranks_wait(report, steps));
 }
 
 }  // namespace gpuprof::analysis

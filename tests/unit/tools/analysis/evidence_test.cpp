@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What causes and findings of waits say beside their figures.
+#include "tools/analysis/evidence.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "tests/unit/support/job_model.h"
+#include "tools/analysis/no_verdict.h"
+#include "tools/analysis/report.h"
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+using test::Job;
+using test::JobModel;
+
+// One second of one rank: work does not differ from step to step, and the rest is not waiting.
+TEST(Evidence, RanksThatWaitForAPauseOfOne) {
+  Job job;
+  job.ranks = 4;
+  job.steps = 10;
+  job.kernels = 12;
+  job.collective = 20'000;
+  job.pausing_rank = 1, job.pausing_step = 5, job.pause_once = 300'000'000;
+  const Report report = make_report(JobModel(job).trace());
+  const auto jitter =
+      std::find_if(report.findings.begin(), report.findings.end(),
+                   [](const Finding& each) { return each.kind == FindingKind::rank_jitter; });
+  ASSERT_NE(jitter, report.findings.end());
+  EXPECT_NE(jitter->text.find("they wait for rank 1, 100 % in 1 of 10 steps (step "),
+            std::string::npos)
+      << jitter->text;
+  EXPECT_EQ(jitter->text.find("differs between ranks"), std::string::npos) << jitter->text;
+  ASSERT_EQ(report.slow_ranks.size(), 1u);
+  std::string all;
+  for (const Verdict& verdict : report.verdict) {
+    for (const std::string& line : verdict.evidence) all += line + "\n";
+  }
+  EXPECT_NE(all.find("in 1 of 40 steps (10 on each of 4 ranks)"), std::string::npos) << all;
+}
+
+// What ranks wait is in the GPU's time, and not in the rest.
+TEST(Evidence, WithoutACauseTheReasonNamesTheRankThatIsWaitedFor) {
+  Report report;
+  report.gpu_utilization_pct = 76.6;
+  report.breakdown_pct[static_cast<size_t>(Part::communication)] = 69.5;
+  report.breakdown_pct[static_cast<size_t>(Part::other)] = 22.9;
+  SlowRank slow{1, SlowPattern::one_off, SlowPart::host, 15, 1, 0};
+  slow.excess_us = 1'000'000, slow.factor = 19358.7;
+  report.slow_ranks = {slow};
+  const std::string text = nothing_explains(report, 69.1);
+  EXPECT_NE(text.find("in 69.1 of these it waits for other ranks in collectives (rank 1: the "
+                      "host's own work 1.000 s more than the median rank's, once, in step 15): "),
+            std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("Most of it is other, what the host does between its calls (22.9 %)"))
+      << text;
+}
+
+}  // namespace
+}  // namespace gpuprof
