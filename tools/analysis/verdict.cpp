@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/gpu_shares.h"
+#include "tools/analysis/hidden_savings.h"
 #include "tools/analysis/lost_records.h"
 #include "tools/analysis/no_verdict.h"
 #include "tools/analysis/short_windows.h"
@@ -108,41 +110,6 @@ void add_spread(const Report& report, Part part, Verdict& verdict) {
   const std::string text = describe(spread, report);
   const auto second = verdict.evidence.begin() + (verdict.evidence.empty() ? 0 : 1);
   if (!text.empty()) verdict.evidence.insert(second, text);
-}
-
-// Of the steps' time, in which the GPU is idle for what the host does of other causes than this
-// one.
-double other_causes_pct(const Report& report, const Verdict& verdict) {
-  double sum = -report.device_idle_pct;
-  for (size_t i = kBusyParts; i < kParts; ++i) {
-    const Part part = static_cast<Part>(i);
-    const bool own = has_own_part(verdict.cause) && part == row_of(verdict.cause).part;
-    if (part == Part::unknown) continue;
-    if (own && part == Part::other) sum += report.device_idle_pct;
-    sum += own ? report.no_processor_pct[i] : report.breakdown_pct[i];
-  }
-  return std::max(0.0, sum);
-}
-
-// What a fix saves beyond the cause's own time. `has_streams`: work may run beside other work.
-// `waited_pct`: in collectives for other ranks. The slow rank itself does not wait, so that what
-// ranks wait for it, as a mean, is less than what it costs.
-void add_hidden(const Report& report, bool has_streams, double waited_pct, Verdict& verdict) {
-  const double hidden = verdict.saves_pct - verdict.share_pct;
-  if (hidden < kWorthNamingPct || verdict.cause == Cause::straggler) return;
-  const double others = std::min(hidden, other_causes_pct(report, verdict) + waited_pct);
-  if (others >= kWorthNamingPct) {
-    verdict.evidence.push_back(fmt::format(
-        "{:.1f} of these {:.1f} % are time of other causes, which the host would then spend while "
-        "the GPU works{}",
-        others, verdict.saves_pct,
-        waited_pct >= kWorthNamingPct ? ", and waits of other ranks" : ""));
-  }
-  if (has_streams && hidden - others >= kWorthNamingPct) {
-    verdict.evidence.push_back(
-        fmt::format("{:.1f} of these {:.1f} % are GPU work that would then run beside other work",
-                    hidden - others, verdict.saves_pct));
-  }
 }
 
 // A loader that the GPU waits for in many steps, if not in most: work that is queued hides it in
@@ -437,7 +404,8 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
     if (has_own_part(row.cause)) add_spread(report, row.part, verdict);
-    add_hidden(report, has_streams_, exposed_pct(report, waited_pct), verdict);
+    add_hidden(report, has_own_part(row.cause) ? std::optional(row.part) : std::nullopt,
+               has_streams_, exposed_pct(report, waited_pct), verdict);
     report.verdict.push_back(std::move(verdict));
   }
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -159,6 +160,32 @@ TEST(MachineBusy, IsInTheTables) {
   EXPECT_NEAR(sum, share(report, Cause::machine_busy), 0.1);
   EXPECT_NEAR(json["without_processor"]["us_per_step"].get<double>(), 3000, 300);
   EXPECT_NE(report_text(report, {}).find("% without a processor"), std::string::npos);
+}
+
+// What a saving beyond the share is of: calls take their waits for a processor with them, and the
+// host does no more beside the GPU than that works.
+TEST(MachineBusy, WaitsInsideCallsAreNotTakenForWorkBesideTheGpu) {
+  test::Job job;
+  job.kernels = 6, job.kernel = 30'000;
+  job.allocations = 40, job.allocation = 15'000;
+  job.slice = 500'000, job.queue = 1 * kMs;
+  const Report report = make_report(test::JobModel(job).trace());
+  const auto found =
+      std::find_if(report.verdict.begin(), report.verdict.end(),
+                   [](const Verdict& verdict) { return verdict.cause == Cause::allocation; });
+  ASSERT_NE(found, report.verdict.end()) << report.reason;
+  ASSERT_GT(found->saves_pct, found->share_pct + 2 * report.gpu_utilization_pct);
+  const double inside = report.no_processor_pct[static_cast<size_t>(Part::allocation)];
+  double waits = 0, beside = 0;
+  for (const std::string& line : found->evidence) {
+    if (line.find("waits for a processor inside these calls") != std::string::npos) {
+      waits = std::stod(line);
+    }
+    if (line.find("while the GPU works") != std::string::npos) beside = std::stod(line);
+  }
+  EXPECT_GT(waits, found->saves_pct / 4);
+  EXPECT_LE(waits, inside + 0.1);
+  EXPECT_LE(beside, std::min(report.gpu_utilization_pct, 100 - found->saves_pct) + 0.1);
 }
 
 TEST(MachineBusy, IsNotGuessed) {
