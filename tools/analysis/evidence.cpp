@@ -201,9 +201,15 @@ void communication(const Report& report, Verdict& verdict) {
         format_us(row.total_us / static_cast<double>(count)),
         row.bytes ? fmt::format(", {}", format_bytes(row.bytes / count)) : std::string()));
   }
+  const double exposed = report.breakdown_pct[static_cast<size_t>(Part::communication)];
+  const double waits = exposed - verdict.share_pct;  // straggler's and rank_jitter's
   verdict.evidence.push_back(fmt::format(
-      "{:.0f} % of {} time overlaps compute, {:.0f} % does not", report.overlapped_pct[0],
-      report.unit(), report.breakdown_pct[static_cast<size_t>(Part::communication)]));
+      "{:.0f} % of {} time overlaps compute, {:.0f} % does not{}", report.overlapped_pct[0],
+      report.unit(), exposed,
+      waits < kSomePct ? std::string()
+                       : fmt::format(", of which {:.1f} % are waits for other ranks, not counted "
+                                     "here",
+                                     waits)));
   if (report.ranks < report.world_size) {
     verdict.evidence.push_back(fmt::format(
         "{} of the job's {} ranks {} here: what {} for the others is in that time, too. The files "

@@ -20,6 +20,35 @@ using namespace analysis;
 using test::Job;
 using test::JobModel;
 
+// The heading has no waits for other ranks, and the evidence says how much of its time they are.
+TEST(Evidence, CommunicationSaysWhatItDoesNotCount) {
+  const auto evidence = [](const Job& job, double& share, double& exposed) {
+    const Report report = make_report(JobModel(job).trace());
+    exposed = report.breakdown_pct[static_cast<size_t>(Part::communication)];
+    for (const Verdict& verdict : report.verdict) {
+      if (verdict.cause != Cause::communication) continue;
+      share = verdict.share_pct;
+      for (const std::string& line : verdict.evidence) {
+        if (line.find("overlaps compute") != std::string::npos) return line;
+      }
+    }
+    return std::string();
+  };
+  Job job;
+  job.ranks = 4;
+  job.collective = 900'000;
+  job.jitter = 0.5;
+  double share = 0, exposed = 0;
+  const std::string text = evidence(job, share, exposed);
+  const std::string of_which = " % does not, of which ";
+  const size_t at = text.find(of_which);
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NEAR(std::stod(text.substr(at + of_which.size())), exposed - share, 0.06) << text;
+  EXPECT_TRUE(text.ends_with(" % are waits for other ranks, not counted here")) << text;
+  job.ranks = 1;
+  EXPECT_TRUE(evidence(job, share, exposed).ends_with(" % does not"));
+}
+
 // One second of one rank: work does not differ from step to step, and the rest is not waiting.
 TEST(Evidence, RanksThatWaitForAPauseOfOne) {
   Job job;
