@@ -116,6 +116,22 @@ std::string nothing_explains(const Report& report, double waited_pct) {
       report.gpu_utilization_pct, report.unit(), most.name, most.percent);
 }
 
+std::string records_are_missing(const Report& report) {
+  const double waited = report.no_processor_sum_pct();
+  std::string known;
+  if (waited >= kWorthNamingPct) {
+    known = fmt::format(
+        "; for {:.1f} % it is idle while a thread that issues its work has no processor (other "
+        "programs, or a CPU limit)",
+        waited);
+  }
+  return fmt::format(
+      "the GPU works for {:.1f} % of {} time{}, and what takes the rest is not known: {}. Of these "
+      "causes it cannot be told whether they are there: {}",
+      report.gpu_utilization_pct, report.unit(), known, why_not_known(report.left_out),
+      names_of(report.unknown_causes));
+}
+
 bool stalls_outweigh_causes(const Report& report) {
   constexpr double kOutweighsPct = 25;
   if (report.device_idle_pct < kOutweighsPct) return false;

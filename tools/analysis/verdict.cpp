@@ -551,15 +551,9 @@ void Judge::decide(Report& report) const {
     if (!report.reason.empty()) return;
   }
   if (add_compute(waited_pct, report)) return;
-  if (!report.unknown_causes.empty()) {
-    report.reason = fmt::format(
-        "the GPU works for {:.1f} % of {} time, and what takes the rest is not known: "
-        "{}. Of these causes it cannot be told whether they are there: {}",
-        report.gpu_utilization_pct, report.unit(), why_not_known(report.left_out),
-        names_of(report.unknown_causes));
-    return;
-  }
-  report.reason = nothing_explains(report, exposed_pct(report, waited_pct));
+  report.reason = report.unknown_causes.empty()
+                      ? nothing_explains(report, exposed_pct(report, waited_pct))
+                      : records_are_missing(report);
 }
 
 }  // namespace gpuprof::analysis

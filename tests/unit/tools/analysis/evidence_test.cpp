@@ -92,5 +92,24 @@ TEST(Evidence, WithoutACauseTheReasonNamesTheRankThatIsWaitedFor) {
       << text;
 }
 
+// The kernel counts waits for a processor, whatever records are missing.
+TEST(Evidence, WhatIsKnownWithoutAllRecordsIsSaidFirst) {
+  Report report;
+  report.gpu_utilization_pct = 50.1;
+  report.unknown_causes = {Cause::allocation, Cause::host_work};
+  report.left_out.unset[static_cast<size_t>(ShedKind::calls)] = true;
+  EXPECT_EQ(records_are_missing(report).find(
+                "the GPU works for 50.1 % of step time, and what takes the rest is not known: "),
+            0u)
+      << records_are_missing(report);
+  report.no_processor_pct[static_cast<size_t>(Part::synchronization)] = 35.1;
+  EXPECT_EQ(records_are_missing(report).find(
+                "the GPU works for 50.1 % of step time; for 35.1 % it is idle while a thread that "
+                "issues its work has no processor (other programs, or a CPU limit), and what takes "
+                "the rest is not known: "),
+            0u)
+      << records_are_missing(report);
+}
+
 }  // namespace
 }  // namespace gpuprof
