@@ -252,11 +252,14 @@ std::string gate_text(const DiffGate& gate) {
            "record both with the same GPUPROF_BUDGET";
   }
   if (gate.not_excluded_pct > 0) {
+    const std::string found =
+        gate.fail_over_pct > 0 ? fmt::format("No slow-down of more than {:g} % is certain, but one",
+                                             gate.fail_over_pct)
+                               : "No regression beyond noise, but a slow-down";
     return fmt::format(
-        "No regression beyond noise, but a slow-down of {:.1f} % is not excluded: compare more "
-        "steps, "
-        "or runs (--more-base, --more-new)",
-        gate.not_excluded_pct);
+        "{} of {:.1f} % is not excluded: compare more steps, or runs (--more-base, "
+        "--more-new)",
+        found, gate.not_excluded_pct);
   }
   if (!gate.regression) return "No regression";
   if (gate.fail_over_pct <= 0) return "Regression";

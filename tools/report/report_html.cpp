@@ -70,8 +70,11 @@ class HtmlReport {
                                                                   : lost);
     const Json& overhead = report_["overhead"];
     if (overhead.contains("own_cost_pct")) {
-      line("<p id=\"cost\">The profiler's own cost: {:.1f} % of the recorded time.</p>",
-           overhead["own_cost_pct"].get<double>());
+      line("<p id=\"cost\">The profiler's own cost: {:.1f} % of the recorded time{}.</p>",
+           overhead["own_cost_pct"].get<double>(),
+           has_finding("slower_recorded") || has_finding("profiler_time")
+               ? " for records and within CUPTI, more in all (see above)"
+               : "");
     }
     return std::move(out_);
   }
@@ -246,6 +249,33 @@ class HtmlReport {
                                      !report_["left_out_kinds"].empty()));
   }
 
+  double without_processor(const char* part) const {
+    if (!report_.contains("without_processor")) return 0;
+    return report_["without_processor"]["idle_pct"].value(part, 0.0);
+  }
+
+  bool is_known(const char* part) const {
+    if (!report_.contains("unknown_parts")) return true;
+    const Json& unknown = report_["unknown_parts"];
+    return std::find(unknown.begin(), unknown.end(), part) == unknown.end();
+  }
+
+  // As in the text: what of it is the cause host_work, and what is not.
+  void parts_of_other(double percent) {
+    const double stalled = report_["device_idle_pct"].get<double>();
+    const bool has_calls = report_["launches"]["count"].get<uint64_t>() > 0 ||
+                           !report_["synchronizations"].empty() ||
+                           !report_["allocations"].empty() || !report_["verdict"].empty();
+    const auto row = [&](const char* name, const char* label, double share, const char* why) {
+      if (share < 0.05) return;
+      line("<li class=\"within\" data-part=\"{}\">{} <b>{:.1f} %</b>{}</li>", name, label, share,
+           why);
+    };
+    if (has_calls && is_known("other")) row("host_work", "of it host work", percent - stalled, "");
+    row("stalled_work", "of it stalled work", stalled,
+        " <small>issued work did not begin, why is not recorded</small>");
+  }
+
   void breakdown() {
     if (report_["steps"].empty() || !gpu_timed()) return;
     const Json& parts = report_["breakdown_pct"];
@@ -265,8 +295,13 @@ class HtmlReport {
         if (hidden >= 0.05)
           note = fmt::format(" <small>and {:.1f} % under compute</small>", hidden);
       }
+      const double waited = without_processor(part);
+      if (waited >= 0.05) {
+        note += fmt::format(" <small>{:.0f} % without a processor</small>", 100 * waited / percent);
+      }
       line("<li data-part=\"{}\"><i class=\"{}\"></i>{} <b>{:.1f} %</b>{}</li>", part, part, label,
            percent, note);
+      if (std::string_view(part) == "other") parts_of_other(percent - waited);
     }
     line("</ul></section>");
   }

@@ -129,6 +129,19 @@ TEST(DiffComment, HasShortNamesAndSaysHowManyMoreThereAre) {
   EXPECT_TRUE(some.ends_with("|\n\nand 3 more: --format html lists all\n")) << some;
 }
 
+TEST(DiffComment, WhatIsNotExcludedIsBesideTheLimit) {
+  Diff diff = a_diff();
+  diff.step_time = diff.typical_step = {1000, 1020, 2, 1.5, 5.4, 0.001};
+  diff.significant = true;
+  EXPECT_TRUE(
+      has(diff_text(diff, gate_of(diff, 5), {1000, false}),
+          "\nNo slow-down of more than 5 % is certain, but one of 5.4 % is not excluded: "));
+  diff.step_time = diff.typical_step = {1000, 1002, 0.2, -1.5, 5.4, 0.8};
+  diff.significant = false;
+  EXPECT_TRUE(has(diff_text(diff, gate_of(diff, 0), {1000, false}),
+                  "\nNo regression beyond noise, but a slow-down of 5.4 % is not excluded: "));
+}
+
 TEST(DiffPage, ItsSentenceIsInTheJson) {
   Diff diff = a_diff();
   const Json json = diff_json(diff, gate_of(diff, 0));

@@ -117,6 +117,29 @@ TEST(ReportHtml, TheGpuIsBusyForAtLeastWhatWasRecorded) {
   expect_least();
 }
 
+// The page says of a step's parts, and of the profiler's cost, what the text does.
+TEST(ReportHtml, PartsHaveTheNotesOfTheText) {
+  analysis::Report report = healthy_report();
+  report.tables.launches = 10;
+  report.processor_wait_us = 5;
+  const auto other = static_cast<size_t>(analysis::Part::other);
+  report.breakdown_pct[other] = 10;
+  report.no_processor_pct[other] = 4;
+  report.device_idle_pct = 2;
+  report.own_cost_pct = 0.5;
+  std::string page = page_of(report);
+  EXPECT_NE(page.find("Other <b>10.0 %</b> <small>40 % without a processor</small></li>"),
+            std::string::npos);
+  EXPECT_NE(page.find("data-part=\"host_work\">of it host work <b>4.0 %</b>"), std::string::npos);
+  EXPECT_NE(page.find("data-part=\"stalled_work\">of it stalled work <b>2.0 %</b>"),
+            std::string::npos);
+  EXPECT_NE(page.find("0.5 % of the recorded time.</p>"), std::string::npos);
+  report.findings.push_back({analysis::FindingKind::slower_recorded, "slower", 8});
+  page = page_of(report);
+  EXPECT_NE(page.find("0.5 % of the recorded time for records and within CUPTI, more in all"),
+            std::string::npos);
+}
+
 TEST(ReportHtml, WhatIsNotKnownOfKernelsIsNoFigure) {
   analysis::Report report = healthy_report();
   const std::string without = page_of(report);

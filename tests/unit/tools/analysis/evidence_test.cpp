@@ -49,6 +49,28 @@ TEST(Evidence, CommunicationSaysWhatItDoesNotCount) {
   EXPECT_TRUE(evidence(job, share, exposed).ends_with(" % does not"));
 }
 
+// Next to nothing beside the copy that takes most is no evidence, and few bytes are no "0.00 MB".
+TEST(Evidence, CopiesThatTakeNextToNothingAreNoEvidence) {
+  Report report;
+  report.steps.resize(1);
+  const auto copy = [](const char* name, uint64_t bytes, double us) {
+    CopyRow row{};
+    row.name = name, row.count = 1, row.bytes = bytes;
+    row.total_us = row.exposed_us = us;
+    return row;
+  };
+  report.tables.copies = {copy("Memcpy DtoH", 8, 4.5), copy("Memcpy HtoD", 1 << 20, 41.5),
+                          copy("Memset", 4, 0.5)};
+  Verdict verdict{};
+  verdict.cause = Cause::transfer;
+  add_evidence(report, verdict);
+  std::string all;
+  for (const std::string& line : verdict.evidence) all += line + "\n";
+  EXPECT_NE(all.find("Memcpy HtoD: 1.0 a step, 1.0 MiB each, "), std::string::npos) << all;
+  EXPECT_NE(all.find("Memcpy DtoH: 1.0 a step, 8 B each\n"), std::string::npos) << all;
+  EXPECT_EQ(all.find("Memset"), std::string::npos) << all;
+}
+
 // One second of one rank: work does not differ from step to step, and the rest is not waiting.
 TEST(Evidence, RanksThatWaitForAPauseOfOne) {
   Job job;
