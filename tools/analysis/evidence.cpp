@@ -219,12 +219,6 @@ void communication(const Report& report, Verdict& verdict) {
   } else if (report.processes.size() == 1) {
     verdict.evidence.push_back(
         "the files of one rank are here: what it waits for others is in that time, too");
-  } else if (const CollectiveTimes& times = report.collective_times;
-             2 * times.matched < times.calls) {
-    verdict.evidence.push_back(fmt::format(
-        "of {} collectives {} are found on all their ranks: what ranks wait for each other in the "
-        "rest is in that time, too",
-        times.calls, times.matched));
   }
 }
 

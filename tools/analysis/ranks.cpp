@@ -4,17 +4,15 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
-#include "tools/analysis/collective_args.h"
 #include "tools/analysis/intervals.h"
 #include "tools/analysis/processor_time.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/ranks/joint_steps.h"
+#include "tools/analysis/ranks/places.h"
 #include "tools/analysis/ranks/rank_speeds.h"
-#include "tools/analysis/ranks/same_collectives.h"
 #include "tools/analysis/ranks/slow_ranks.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
@@ -23,145 +21,6 @@
 
 namespace gpuprof::analysis {
 namespace {
-
-// Where a collective is to be found again on another rank whose dumps do not name NCCL's calls:
-// ranks number their steps alike, and do the same collectives in the same order: those of the same
-// group, or with the same peer, where that is known, else those on each of their communication
-// streams.
-struct Place {
-  uint64_t step;
-  uint32_t stream;  // kNamed and a name's number; or the how-manieth communication stream
-  int64_t number;   // in the step, of that name or on that stream
-  auto operator<=>(const Place&) const = default;
-};
-
-struct Issued {
-  int64_t at;
-  Work work;
-};
-
-using Placed = std::vector<std::pair<Place, Work>>;
-using Names = std::map<std::string, uint32_t>;  // of collectives, over all ranks
-constexpr uint32_t kNamed = 1u << 31;
-// Of collectives whose calls all ranks name alike: the stream is that, the number theirs.
-constexpr uint32_t kByCall = 0xfffffffe;
-
-std::string name_of(const Timeline& timeline, const Work& work) {
-  const Process& process = *timeline.process;
-  const EventExtra& extra = process.extras[timeline.events().extra_of(work.event)];
-  const auto args = collective_in(timeline.trace->text(extra.args));
-  return args ? common_name(*args, process.header.rank()) : std::string();
-}
-
-// By NCCL's calls, which their dumps name; what has no name is in none.
-Placed places_by_call(const Timeline& timeline,
-                      const std::unordered_map<uint32_t, uint32_t>& numbers) {
-  Placed out;
-  each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
-    const auto found = numbers.find(work.event);
-    if (found == numbers.end()) return;
-    const Step* const step = timeline.step_at(issued);
-    if (step) out.emplace_back(Place{step->step, kByCall, found->second}, work);
-  });
-  return out;
-}
-
-// By work: its collective's call, of several the first. Work of one call is one collective.
-std::unordered_map<uint32_t, uint32_t> first_calls(const Process& process) {
-  std::unordered_map<uint32_t, uint32_t> out;
-  for (const CollectiveKernel& pair : process.collective_kernels) {
-    out.emplace(number(pair.kernel), number(pair.collective));
-  }
-  return out;
-}
-
-Placed places(const Timeline& timeline, Names& names) {
-  std::vector<Issued> works;
-  each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
-    if (work.kind == WorkClass::communication) works.push_back({issued, work});
-  });
-  std::stable_sort(works.begin(), works.end(),
-                   [](const Issued& a, const Issued& b) { return a.at < b.at; });
-  const std::unordered_map<uint32_t, uint32_t> calls = first_calls(*timeline.process);
-  std::unordered_map<uint32_t, Place> of_calls;
-  std::map<uint32_t, uint32_t> stream_numbers;
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> counts;
-  Placed out;
-  auto step = timeline.steps.begin();
-  for (const auto& [time, work] : works) {
-    while (step != timeline.steps.end() && step->end <= time) ++step;
-    if (step == timeline.steps.end()) break;
-    if (time < step->begin) continue;
-    const auto call = calls.find(work.event);
-    const auto known = call == calls.end() ? of_calls.end() : of_calls.find(call->second);
-    if (known != of_calls.end()) {
-      out.emplace_back(known->second, work);
-      continue;
-    }
-    const std::string name = name_of(timeline, work);
-    const auto next = static_cast<uint32_t>(stream_numbers.size());
-    const uint32_t stream =
-        name.empty()
-            ? stream_numbers.emplace(work.stream, next).first->second
-            : kNamed | names.emplace(name, static_cast<uint32_t>(names.size())).first->second;
-    out.emplace_back(Place{step->step, stream, counts[{step->step, stream}]++}, work);
-    if (call != calls.end()) of_calls.emplace(call->second, out.back().first);
-  }
-  return out;
-}
-
-// What is to be added to the numbers of a stream's collectives to get those of another rank's
-// stream; together: the time in which both run.
-struct Offset {
-  uint32_t stream = 0;
-  int64_t numbers = 0, together = 0;
-};
-
-// A window as a whole begins with another collective on each rank: the same one runs at the same
-// time.
-Offset offset_to(const Placed& other, const Placed& own, uint32_t stream) {
-  std::map<std::pair<uint32_t, int64_t>, int64_t> together;  // by stream and numbers
-  std::map<uint32_t, std::vector<std::pair<Interval, int64_t>>> theirs;
-  for (const auto& [place, work] : other) {
-    theirs[place.stream].push_back({{work.begin, work.end}, place.number});
-  }
-  for (const auto& [place, work] : own) {
-    if (place.stream != stream) continue;
-    const int64_t begin = work.begin;
-    for (const auto& [their_stream, runs] : theirs) {
-      auto at = std::partition_point(runs.begin(), runs.end(),
-                                     [&](const auto& run) { return run.first.end <= begin; });
-      for (; at != runs.end() && at->first.begin < work.end; ++at) {
-        together[{their_stream, at->second - place.number}] +=
-            std::min(at->first.end, work.end) - std::max(at->first.begin, work.begin);
-      }
-    }
-  }
-  Offset out;
-  for (const auto& [place, time] : together) {
-    if (time > out.together) out = {place.first, place.second, time};
-  }
-  return out;
-}
-
-// Gives the same collectives the same numbers as on a rank before, those that run with none no
-// place. `before`: those that have some.
-void align(std::span<const Placed* const> before, Placed& own) {
-  if (before.empty()) return;
-  std::map<uint32_t, Offset> offsets;  // by stream
-  for (const auto& [place, work] : own) {
-    const auto [at, fresh] = offsets.try_emplace(place.stream);
-    for (size_t i = 0; fresh && i < before.size() && !at->second.together; ++i) {
-      at->second = offset_to(*before[i], own, place.stream);
-    }
-  }
-  std::erase_if(own, [&](const auto& each) { return !offsets[each.first.stream].together; });
-  for (auto& [place, work] : own) {
-    const Offset& offset = offsets[place.stream];
-    place.number += offset.numbers;
-    place.stream = offset.stream;
-  }
-}
 
 // A collective while its parts are gathered, and where each of them is.
 struct Gathered {
@@ -198,6 +57,23 @@ struct Gathered {
     }
   }
 };
+
+// Of those that stand by their order beside others whose calls have names, by which clocks are one.
+// Ranks are in one at the same time, and leave it together: where they do not, as many were of
+// different ranks.
+bool ran_together(std::span<const Timeline> timelines, const JointCollective& collective) {
+  constexpr int64_t kApartNs = 100'000;  // leave together: ranks that leave no further apart
+  int64_t first_end = INT64_MAX, last_end = INT64_MIN;
+  bool together = true;
+  for (const CollectivePart& part : collective.parts) {
+    const Timeline& timeline = timelines[part.rank];
+    const int64_t end = timeline.events().end_of(part.last);
+    first_end = std::min(first_end, end), last_end = std::max(last_end, end);
+    together &= ends_together(timeline.trace->text(timeline.shape(part.event).name));
+  }
+  if (collective.last_begin > first_end) return false;
+  return !together || last_end - first_end <= std::max(kApartNs, collective.shortest_ns);
+}
 
 // Adds to the speeds what ranks wait in joint collectives, and how often each came last. GPUs of a
 // process wait side by side: a rank's wait is the mean of its GPUs that are in such collectives, so
@@ -334,39 +210,22 @@ class JointWaits {
 
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
                        std::vector<StepTimes>& of_ranks) {
-  std::vector<Placed> placed;
-  placed.reserve(timelines.size());
-  std::vector<const Placed*> filled;  // of them
-  Names names;
-  const std::optional<NumbersOfWork> by_call = numbers_by_name(timelines);
-  out.named = by_call.has_value();
-  for (size_t i = 0; i < timelines.size(); ++i) {
-    const Timeline& timeline = timelines[i];
-    if (by_call) {
-      placed.push_back(places_by_call(timeline, (*by_call)[i]));
-      continue;
-    }
-    Placed own = places(timeline, names);
-    if (timeline.whole_window) align(filled, own);
-    placed.push_back(std::move(own));
-    if (!placed.back().empty()) filled.push_back(&placed.back());
-  }
-  const auto common = [&](Place place) {
-    if (by_call) place.step = 0;  // steps may be counted from elsewhere
-    return place;
-  };
+  const Places places = places_of(timelines);
+  out.named = places.named;
   std::map<Place, Gathered> joint;
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
-    for (const auto& [place, work] : placed[rank]) {
-      joint[common(place)].add(timelines[rank], rank, place.step, work);
+    for (const auto& [place, step, work] : places.of_ranks[rank]) {
+      joint[place].add(timelines[rank], rank, step, work);
     }
   }
   std::vector<StepsOfParts> found;
   for (auto& [place, gathered] : joint) {
     out.works += gathered.works;
     if (gathered.collective.parts.size() < 2) continue;
-    out.matched += gathered.works;
     gathered.finish(timelines);
+    const bool certain = !places.named || place.by_call();
+    if (!certain && !ran_together(timelines, gathered.collective)) continue;
+    out.matched += gathered.works;
     gathered.index = static_cast<uint32_t>(out.collectives.size());
     out.collectives.push_back(gathered.collective);
     found.push_back({gathered.collective.parts, gathered.steps});
@@ -377,8 +236,8 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     if (gathered.index != kNone) waits.add(gathered);
   }
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
-    for (const auto& [place, work] : placed[rank]) {
-      const uint32_t index = joint.find(common(place))->second.index;
+    for (const auto& [place, step, work] : places.of_ranks[rank]) {
+      const uint32_t index = joint.find(place)->second.index;
       if (index != kNone) out.joint_of[rank].emplace(work.event, index);
     }
   }

@@ -173,6 +173,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
       throttle_text_ = throttle.text;
     }
   }
+  compared_.add(timelines, ranks);
   if (ranks.windows_differ) {
     for (size_t i = 0; i < timelines.size(); ++i) {
       if (!timelines[i].steps.empty())
@@ -403,6 +404,7 @@ void Judge::add_causes(double waited_pct, Report& report) const {
         row.cause == Cause::host_work ? least_host_work_pct(report) : kWorthNamingPct;
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
+    compared_.say(report, verdict);
     if (has_own_part(row.cause)) add_spread(report, row.part, verdict);
     add_hidden(report, has_own_part(row.cause) ? std::optional(row.part) : std::nullopt,
                has_streams_, exposed_pct(report, waited_pct), verdict);

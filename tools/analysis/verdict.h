@@ -11,6 +11,7 @@
 #include "tools/analysis/host_waits.h"
 #include "tools/analysis/no_verdict.h"
 #include "tools/analysis/ranks.h"
+#include "tools/analysis/ranks/compared_time.h"
 #include "tools/analysis/ranks/rank_jitter.h"
 #include "tools/analysis/replay/replay.h"
 #include "tools/analysis/report.h"
@@ -62,6 +63,7 @@ class Judge {
   double waited_us_ = 0, waited_steps_ = 0;
   WaitsOfSteps waits_of_steps_;
   double steadily_waited_us_ = 0;  // the same by the median step of each rank
+  ComparedTime compared_;
   size_t joint_steps_ = SIZE_MAX;  // of ranks that have others beside them, the fewest in a window
   bool apart_ = false;             // in some window ranks have too few for that: each alone
   double long_steps_pct_ = 0;      // of the whole run: what long steps take beyond others

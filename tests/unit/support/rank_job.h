@@ -43,6 +43,7 @@ struct RankJob {
   bool identified = true;                    // the dumps name communicators
   int grouped = 1;                           // calls in each collective's kernel
   int group_kernels = 1;    // of each collective's calls together, of different lengths
+  bool in_graph = false;    // collectives of layers have no calls, as in a CUDA graph
   bool by_copies = false;   // copy engines do collectives: flags to each rank, data, flags
   int split = 0;            // a ReduceScatter a step in each group of so many ranks
   bool shrunk = false;      // a Broadcast a step in all ranks but the last
@@ -86,6 +87,7 @@ struct RankCall {
   int calls = 1;
   int64_t ready = 0;    // when all ranks have come
   bool to_all = false;  // `calls` are a message to and from each rank
+  bool recorded = true;
 
   RankCall each(int i) const {
     RankCall out = *this;
@@ -161,7 +163,7 @@ class RankWriter {
     const int64_t piece = (host_ - call_begin_) / (call.calls + 2);
     int64_t at = call_begin_;
     if (call.calls > 1) group_call("ncclGroupStart", at, at + piece);
-    for (int i = 0; i < call.calls; ++i) {
+    for (int i = 0; call.recorded && i < call.calls; ++i) {
       const int64_t begin = at + piece * (call.calls > 1 ? i + 1 : 0);
       add(collective_record(call.each(i), begin, call.calls > 1 ? begin + piece : host_), true);
     }
@@ -464,6 +466,7 @@ inline std::vector<HostClock> run_rank_job(
       RankCall call;
       if (job.by_copies) call.name = "ncclAllGather";
       call.calls = job.grouped;
+      call.recorded = !job.in_graph;
       collective(0, job.ranks, call);
     }
     for (int first = 0; job.split > 0 && first < job.ranks; first += job.split) {

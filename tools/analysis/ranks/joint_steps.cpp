@@ -4,15 +4,7 @@
 #include <algorithm>
 
 namespace gpuprof::analysis {
-namespace {
 
-// Which ranks do collectives with each other, directly or not.
-struct Joined {
-  std::vector<uint32_t> group;   // the lowest rank that it is joined to
-  std::vector<int64_t> offsets;  // of step numbers, from that rank's
-};
-
-// Collectives that calls name join ranks whose steps may be counted from elsewhere.
 Joined join_ranks(size_t ranks, std::span<const StepsOfParts> joint) {
   Joined out{std::vector<uint32_t>(ranks, kNone), std::vector<int64_t>(ranks, 0)};
   for (uint32_t root = 0; root < ranks; ++root) {
@@ -40,8 +32,6 @@ Joined join_ranks(size_t ranks, std::span<const StepsOfParts> joint) {
   }
   return out;
 }
-
-}  // namespace
 
 void find_joint_steps(std::span<const Timeline> timelines,
                       std::span<const StepsOfParts> collectives, RankComparison& out) {

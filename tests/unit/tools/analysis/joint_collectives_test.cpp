@@ -78,6 +78,58 @@ TEST(JointCollectives, OfSeveralKernelsAreReplayedAsTheyRan) {
   EXPECT_LT(replay.step_time(Fix::straggler), 0.5 * replay.step_time(Fix::none));
 }
 
+// A ReduceScatter of all ranks at a step's end has a call, and the collectives of layers have none.
+test::RankJob mixed() {
+  test::RankJob job = in_step();
+  job.in_graph = true, job.split = 2, job.data = 100'000;
+  job.slow_rank = 1, job.slow = test::Slow::compute, job.factor = 4, job.collective = 20'000;
+  return job;
+}
+
+TEST(JointCollectives, WithoutACallAreFoundByOrderBesideThoseWithOne) {
+  for (const int late_windows : {0, 1}) {
+    test::RankJob job = mixed();
+    job.steps = 5, job.late_windows = late_windows;
+    const Trace trace = test::load_rank_job(job);
+    const auto timelines = make_timelines(trace);
+    const RankComparison ranks = compare_ranks(timelines);
+    EXPECT_TRUE(ranks.named);
+    EXPECT_EQ(ranks.works, (5u + 5 - static_cast<unsigned>(late_windows)) * 4);
+    EXPECT_EQ(ranks.collectives.size(), (5u - static_cast<unsigned>(late_windows)) * 4);
+    const Report report = make_report(trace);
+    ASSERT_FALSE(report.verdict.empty());
+    EXPECT_EQ(report.verdict[0].cause, Cause::straggler);
+    EXPECT_EQ(report.verdict[0].evidence[0].rfind("rank 1 ", 0), 0u);
+  }
+}
+
+TEST(JointCollectives, WithoutACallAreFoundWhereRanksCountStepsDifferently) {
+  test::RankJob job = mixed();
+  std::string dumps[2];
+  for (const int first : {0, 7}) {
+    job.first_step = first;
+    test::run_rank_job(job, [&](int rank, std::string_view bytes) {
+      if (rank == (first == 7)) dumps[rank] += bytes;
+    });
+  }
+  const Trace trace = test::load(dumps[0] + dumps[1]);
+  const RankComparison ranks = compare_ranks(make_timelines(trace));
+  EXPECT_EQ(ranks.matched, ranks.works);
+  EXPECT_EQ(ranks.collectives.size(), 3u * 4);
+}
+
+// Those of stages that have nothing to do with each other do not run together.
+TEST(JointCollectives, WithoutACallAreNotOneWhereTheyRunApart) {
+  test::RankJob job = mixed();
+  job.pausing_rank = 1, job.pausing_step = 1, job.pause_once = 50'000'000;
+  Trace trace = test::load_rank_job(job);
+  const size_t all = compare_ranks(make_timelines(trace)).collectives.size();
+  EXPECT_EQ(all, 3u * 4);
+  job.offset = 50'000'000, job.ranks_per_host = 1;  // as if they ran at another time
+  trace = test::load_rank_job(job);
+  EXPECT_EQ(compare_ranks(make_timelines(trace)).collectives.size(), 3u) << "those with a call";
+}
+
 test::RankJob by_copies() {
   test::RankJob job = in_step();
   job.by_copies = true;
