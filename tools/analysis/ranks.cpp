@@ -13,6 +13,7 @@
 #include "tools/analysis/ranks/joint_steps.h"
 #include "tools/analysis/ranks/places.h"
 #include "tools/analysis/ranks/rank_speeds.h"
+#include "tools/analysis/ranks/shared_waits.h"
 #include "tools/analysis/ranks/slow_ranks.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
@@ -133,10 +134,6 @@ class JointWaits {
     double waited_us = 0, exposed_us = 0;
     std::map<uint32_t, double> of_last;  // by rank that came last: exposed
   };
-  struct Wait {
-    Interval time;
-    uint32_t last;  // the rank that it was for
-  };
 
   // Clocks may differ: the one that was in it for the shortest time.
   uint32_t last_of(const JointCollective& collective) const {
@@ -175,19 +172,14 @@ class JointWaits {
     const Measure computing = computing_of(timelines_[rank]);
     for (auto& [step, of_devices] : waits_[rank]) {
       for (auto& [device, waits] : of_devices) {
-        int64_t waited = 0, exposed = 0;
-        Intervals times;
-        const auto not_computing = [&](const Interval& time) {
-          return time.length() - computing.inside(time.begin, time.end);
-        };
-        for (const Wait& wait : waits) {
-          waited += wait.time.length();
-          out[step].of_last[wait.last] += static_cast<double>(not_computing(wait.time)) / unit;
-          times.push_back(wait.time);
+        Sum& sum = out[step];
+        for (const auto& [time, last, share] : shares_of(waits)) {
+          const int64_t exposed = time.length() - computing.inside(time.begin, time.end);
+          const double exposed_us = share * static_cast<double>(exposed) / unit;
+          sum.waited_us += share * static_cast<double>(time.length()) / unit;
+          sum.exposed_us += exposed_us;
+          sum.of_last[last] += exposed_us;
         }
-        for (const Interval& time : cover(std::move(times))) exposed += not_computing(time);
-        out[step].waited_us += static_cast<double>(waited) / unit;
-        out[step].exposed_us += static_cast<double>(exposed) / unit;
       }
     }
     return out;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the report claims of who waits for whom, of traces of which each time is given."""
 import pytest
-from support.kineto_times import STEP, Times, begin_of
+from support.kineto_times import ALLREDUCE, STEP, Times, begin_of
 from test_real_traces import report
 from test_report_claims import finding, saving, share
 
@@ -13,6 +13,13 @@ def a_step(times, begin, own, last, communicates=500, after=2900):
     times.kernel("adam", begin + 240, begin + last + communicates + 60, after)
     times.wait(begin + 260, begin + last + communicates + after + 80)
     return last + communicates + after + 100
+
+
+def a_part(times, ranks, called, begin, length, stream):
+    """An AllReduce of these ranks alone."""
+    times.kernel(ALLREDUCE, called, begin, length, stream, **{
+        "Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "dtype": "Float",
+        "Group size": len(ranks), "Process Group Name": str(ranks), "Process Group Ranks": str(ranks)})
 
 
 def by_rank(found):
@@ -36,14 +43,15 @@ def test_waits_are_of_the_steps_that_all_ranks_have(tmp_path):
     assert share(found, "communication") == pytest.approx(5, abs=0.1)
 
 
-def late_now_and_then(folder, late, ranks=4):
-    """late(rank, step): by how many us a rank's kernels take more than 8 ms. A step is as long as its slowest rank makes it."""
+def late_now_and_then(folder, late, ranks=4, pause=lambda step: 0):
+    """late(rank, step): by how many us a rank's kernels take more than 8 ms. A step is as long as its slowest rank makes it.
+    pause(step): for how many us all do nothing first."""
     every = [Times(rank, ranks) for rank in range(ranks)]
     begin, lengths = 1000, []
     for step in range(20):
         last = 8000 + max(late(rank, step) for rank in range(ranks))
         for rank, times in enumerate(every):
-            length = a_step(times, begin, 8000 + late(rank, step), last)
+            length = pause(step) + a_step(times, begin + pause(step), 8000 + late(rank, step), last)
             times.step(step, begin, length)
         begin += length
         lengths.append(length)
@@ -77,6 +85,29 @@ def test_waits_are_for_the_rank_that_takes_the_time(tmp_path):
 def test_a_straggler_has_all_waits(tmp_path):
     found, _ = late_now_and_then(tmp_path, lambda rank, step: 3000 * (rank == 3))
     assert found["verdict"][0]["cause"] == "straggler" and finding(found, "rank_jitter") is None
+
+
+def test_waits_of_several_streams_at_a_time_are_one(tmp_path):
+    """Rank 1 waits for 6 ms of 13.75, in three collectives at the same time; a fourth, for rank 2, begins 2 ms later."""
+    paths = []
+    for rank in range(3):
+        times = Times(rank, 3)
+        for step in range(10):
+            begin, own = begin_of(step, 13_750), 6000 if rank == 1 else 12_000
+            times.step(step, begin, 13_750)
+            times.kernels(20, begin + 10, begin + 50, own / 20)
+            for stream in range(3):
+                if rank < 2:
+                    a_part(times, [0, 1], begin + 300 + 20 * stream, begin + 60 + own, 12_500 - own, 20 + stream)
+            if rank > 0:
+                ready = begin + 60 + own + 2000 * (rank == 1)
+                a_part(times, [1, 2], begin + 380, ready, begin + 12_560 - ready, 23)
+            times.kernel("adam", begin + 400, begin + 12_565, 1000)
+            times.wait(begin + 420, begin + 13_700)
+        paths.append(times.write(tmp_path / f"rank{rank}.json"))
+    found = report(*paths)
+    assert [by_rank(found)[rank]["waited_us"] for rank in range(3)] == pytest.approx([0, 6000, 0], abs=1)
+    assert found["rank_waits"]["us"][1] == pytest.approx([40_000, 0, 20_000], abs=10), "2 ms for rank 0 alone, 4 ms for both"
 
 
 @pytest.mark.parametrize("ahead", [0, -1000, -3000, -5000, 3_000_000])

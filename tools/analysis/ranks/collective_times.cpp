@@ -13,6 +13,7 @@
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/ranks/bus_bandwidth.h"
 #include "tools/analysis/ranks/same_collectives.h"
+#include "tools/analysis/ranks/shared_waits.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/walks.h"
 
@@ -121,13 +122,21 @@ struct CollectiveTimesMaker::Part {
   double link_share;           // of a message: among those with the same peer in its kernel
   double running, overlapped;  // ns of them that are its own; with computing meanwhile
   bool by_copies;
-  double between;  // ns without any of them
+  double between;   // ns without any of them
+  uint32_t device;  // of its first kernel
+  // What add_call() finds: how long it waits, ns, for which rank, and how many GPUs of its own rank
+  // do.
+  mutable double waited = 0;
+  mutable int32_t awaited = -1;
+  mutable double gpus = 1;
   int64_t length() const { return end - begin; }
 };
 
 struct CollectiveTimesMaker::Gathered {
   std::vector<Part> parts;
   std::deque<std::string> functions;  // and groups that the trace does not keep
+
+  static void add_up_waits(std::span<const Part> parts, std::map<Ranks, double>& out);
 };
 
 namespace {
@@ -180,6 +189,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
   Intervals pieces;  // of a call
   const auto add_time = [&](Part& part, uint32_t kernel, double share) {
     if (!computing) computing.emplace(timeline);
+    if (pieces.empty()) part.device = device_of(kernel);
     const int64_t begin = events.begin_of(kernel), end = events.end_of(kernel);
     pieces.push_back({begin, end});
     part.by_copies |= timeline.shape(kernel).kind == Kind::gpu_copy;
@@ -276,9 +286,31 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     part.name = joint ? CallName{std::hash<std::string>()(args->group), -1, -1, *joint}
                       : CallName{0, kAlone, static_cast<int32_t>(index), work.event};
     if (is_message(part.function)) part.name.communicator = 0;
+    pieces.clear();
     add_time(part, work.event, 1);
     out.parts.push_back(part);
   });
+}
+
+// A GPU that waits in several at a time waits once.
+void CollectiveTimesMaker::Gathered::add_up_waits(std::span<const Part> parts,
+                                                  std::map<Ranks, double>& out) {
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Wait>> of_gpus;  // by timeline and device
+  std::map<uint32_t, int32_t> ranks;                                   // by timeline
+  for (const Part& part : parts) {
+    if (part.awaited < 0) continue;
+    ranks[part.timeline] = part.rank;
+    of_gpus[{part.timeline, part.device}].push_back(
+        {{part.begin, part.begin + static_cast<int64_t>(part.waited)},
+         static_cast<uint32_t>(part.awaited),
+         1 / part.gpus});
+  }
+  for (const auto& [gpu, waits] : of_gpus) {
+    for (const auto& [time, last, share] : shares_of(waits)) {
+      out[{ranks[gpu.first], static_cast<int32_t>(last)}] +=
+          microseconds(share * static_cast<double>(time.length()));
+    }
+  }
 }
 
 void CollectiveTimesMaker::add_window(std::span<const Timeline> timelines,
@@ -309,6 +341,7 @@ void CollectiveTimesMaker::add_window(std::span<const Timeline> timelines,
     }
     if (counts) add_call(call, timelines.size());
   }
+  Gathered::add_up_waits(parts, waits_);
   timelines_ += static_cast<uint32_t>(timelines.size());
 }
 
@@ -393,7 +426,9 @@ void CollectiveTimesMaker::add_waits(std::span<const Part> parts, const Part& la
   for (const Part& part : parts) ++gpus[part.rank];
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].rank < 0 || last.rank < 0 || parts[i].rank == last.rank) continue;
-    waits_[{parts[i].rank, last.rank}] += waited[i] / gpus[parts[i].rank];
+    if (parts[i].share <= 0) continue;
+    parts[i].waited = 1000 * waited[i] / parts[i].share;
+    parts[i].awaited = last.rank, parts[i].gpus = gpus[parts[i].rank];
   }
 }
 
