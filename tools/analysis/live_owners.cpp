@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "formats/trace/process_key.h"
 #include "formats/views/memory_curves.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/named_rows.h"
@@ -56,10 +57,7 @@ bool was_given(const Trace& trace, const Process& process, uint32_t event, const
 }
 
 // A window each.
-bool of_one_process(const Process& a, const Process& b) {
-  return a.header.pid() == b.header.pid() && a.header.host() == b.header.host() &&
-         a.header.rank() == b.header.rank();
-}
+bool of_one_process(const Process& a, const Process& b) { return key_of(a) == key_of(b); }
 
 // Steps by the clock go on while a program ends.
 bool did_more_steps(const Trace& trace, const Process& process, int64_t time) {

@@ -11,6 +11,7 @@
 #include "formats/kineto_reader/reader.h"
 #include "formats/writers/memory_viz_changes.h"
 #include "formats/writers/memory_viz_export.h"
+#include "tools/analysis/live_owners.h"
 #include "tools/analysis/report.h"
 #include "tools/report/report_text.h"
 
@@ -66,6 +67,20 @@ TEST(GpuMemory, IsThatOfEveryKindOfGpu) {
     EXPECT_EQ(report_text(make_report(trace), {}), expected) << type;
     EXPECT_TRUE(has_gpu_allocations(trace)) << type;
     EXPECT_EQ(memory_viz_changes(trace)[0].size(), 12u) << type;
+  }
+}
+
+// A pid that the system gave again, as to a rank that was started anew.
+TEST(GpuMemory, OfAnotherProcessWithItsPidWasNotGivenToIt) {
+  for (const bool same : {true, false}) {
+    Trace trace = growing(1);
+    Process failed;
+    failed.header.set_pid(trace.processes[0].header.pid());
+    failed.header.set_host(trace.processes[0].header.host());
+    failed.header.set_rank(trace.processes[0].header.rank());
+    trace.processes[0].header.set_os_start_time(7);
+    failed.header.set_os_start_time(same ? 7 : 6);
+    EXPECT_EQ(got_later(trace, failed, {0, 1 << 30, false, true}), same);
   }
 }
 
