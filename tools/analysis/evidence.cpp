@@ -227,6 +227,12 @@ constexpr const char* kAdviceOnDeviceCopies =
     "buffers that are kept), avoid clone(), contiguous(), cat() and changes of layout, use "
     "zero_grad(set_to_none=True), or let torch.compile fuse them.";
 
+constexpr const char* kAdviceOnPeerCopies =
+    "Most of this is copies from GPU to GPU: issue them on a stream of their own, beside kernels, "
+    "place GPUs that exchange most where NVLink joins them (nvidia-smi topo -m), or send less.";
+
+constexpr const char* kHostCopies[] = {"HtoD", "DtoH", "HtoA", "AtoH", "HtoH"};
+
 constexpr const char* kAdviceOnPinnedCopies =
     "These copies are of pinned memory and do not block: issue them on a stream of their own, one "
     "batch ahead; keep on the GPU what is copied back and forth.";
@@ -255,18 +261,25 @@ void copies(const Report& report, Verdict& verdict) {
     verdict.evidence.push_back(copy_text(report, *rows[i]));
   }
   constexpr double kNearlyAll = 0.9;
-  double all = 0, within = 0;  // the GPU's memory, or that of several
+  double all = 0, within = 0, between = 0;  // a GPU's memory, several GPUs
   double asynchronous = 0;
   for (const CopyRow& row : report.tables.copies) {
-    const bool to_host =
-        row.name.find("HtoD") != std::string::npos || row.name.find("DtoH") != std::string::npos;
+    const bool of_host =
+        std::any_of(std::begin(kHostCopies), std::end(kHostCopies),
+                    [&](const char* way) { return row.name.find(way) != std::string::npos; });
     all += row.exposed_us;
     asynchronous += row.exposed_asynchronous_us;
-    if (!to_host) within += row.exposed_us;
+    if (row.name.find("PtoP") != std::string::npos) {
+      between += row.exposed_us;
+    } else if (!of_host) {
+      within += row.exposed_us;
+    }
   }
   if (2 * within > all) {
     verdict.advice = kAdviceOnDeviceCopies;
-  } else if (asynchronous >= kNearlyAll * (all - within)) {
+  } else if (2 * between > all) {
+    verdict.advice = kAdviceOnPeerCopies;
+  } else if (asynchronous >= kNearlyAll * (all - within - between)) {
     verdict.advice = kAdviceOnPinnedCopies;
   }
 }

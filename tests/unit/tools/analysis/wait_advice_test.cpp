@@ -4,6 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/analysis/evidence.h"
+
 namespace gpuprof::analysis {
 namespace {
 
@@ -20,6 +26,30 @@ CopyRow copies_to_gpu(double total_us, double asynchronous_us) {
   out.total_us = total_us;
   out.asynchronous_us = asynchronous_us;
   return out;
+}
+
+std::string advice_on_copies(const std::vector<std::pair<std::string, double>>& rows) {
+  Report report{};
+  for (const auto& [name, exposed_us] : rows) {
+    CopyRow& row = report.tables.copies.emplace_back();
+    row.name = "Memcpy " + name, row.count = 1;
+    row.total_us = row.exposed_us = row.asynchronous_us = row.exposed_asynchronous_us = exposed_us;
+  }
+  Verdict verdict{};
+  verdict.cause = Cause::transfer;
+  add_evidence(report, verdict);
+  return verdict.advice.substr(0, verdict.advice.find(':'));
+}
+
+TEST(CopyAdvice, IsOfTheWayThatMostOfThemGo) {
+  const std::string within = "Most of this is copies and sets within GPU memory",
+                    between = "Most of this is copies from GPU to GPU",
+                    pinned = "These copies are of pinned memory and do not block";
+  EXPECT_EQ(advice_on_copies({{"DtoD (Device -> Device)", 6}, {"PtoP", 5}}), within);
+  EXPECT_EQ(advice_on_copies({{"DtoD (Device -> Device)", 5}, {"PtoP", 6}}), between);
+  EXPECT_EQ(advice_on_copies({{"PtoP", 4}, {"HtoD (Pinned -> Device)", 6}}), pinned);
+  EXPECT_EQ(advice_on_copies({{"HtoA (Pinned -> Array)", 6}, {"AtoA (Array -> Array)", 5}}),
+            pinned);
 }
 
 TEST(WaitAdvice, IsOfTheCallsThatWait) {
