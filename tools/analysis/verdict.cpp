@@ -185,6 +185,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
   }
   apart_ = apart_ || ranks.apart;
   replay_ended_ = replay_ended_ && replay.ended();
+  if (!replay.contradiction().empty()) contradiction_ = replay.contradiction();
   replay_seconds_ = std::max(replay_seconds_, replay.would_take_seconds());
   const double recorded = replay.recorded_step_time();
   if (recorded <= 0) return;
@@ -288,6 +289,12 @@ std::string Judge::reason_against(const Report& report) const {
     return "the replay was given up, so that no saving is known: ranks do so much between two "
            "moments without a collective under way that it does not fit into memory. The parts of "
            "steps and the tables hold. Report fewer ranks, or name the files of one";
+  }
+  if (!contradiction_.empty()) {
+    return fmt::format(
+        "the clocks of ranks differ, so that no saving is known: {}. The parts of steps and the "
+        "tables hold. Set the hosts' clocks by NTP or PTP, or report the files of one host",
+        contradiction_);
   }
   if (recorded_ns_ <= 0) return "the recorded work cannot be told apart by steps";
   const uint64_t untimed = loss_of(report, Loss::graph_untimed);

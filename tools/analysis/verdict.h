@@ -83,6 +83,7 @@ class Judge {
   bool killed_ = false;         // a process that had called CUDA
   bool by_clock_ = true;        // windows are of wall time, of each process
   std::string gpu_times_missing_;
+  std::string contradiction_;  // of ranks' clocks, in the replay
 };
 
 // The verdict on a pipeline whose operations are named, in place of the one on steps and calls.

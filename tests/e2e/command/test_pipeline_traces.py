@@ -35,8 +35,8 @@ class Rank:
             "schemaVersion": 1, "distributedInfo": {"rank": self.rank, "world_size": 3}, "traceEvents": self.events}))
 
 
-def pipeline(folder, lengths_ms):
-    """Three stages, one micro-batch a step: forward only. Each waits in its receive for the stage before."""
+def pipeline(folder, lengths_ms, ahead_ms=(0, 0, 0)):
+    """Three stages, one micro-batch a step: forward only. Each waits in its receive for the stage before. Clocks are ahead."""
     ranks, now = [Rank(rank) for rank in range(3)], [1e9] * 3
     for step in range(STEPS):
         arrived, begins = 0.0, list(now)
@@ -56,7 +56,9 @@ def pipeline(folder, lengths_ms):
             now[stage] = at + 10
         for stage, rank in enumerate(ranks):
             rank.put("user_annotation", f"ProfilerStep#{step}", 100 + stage, begins[stage], now[stage] - begins[stage])
-    for rank in ranks:
+    for rank, ahead in zip(ranks, ahead_ms):
+        for event in rank.events:
+            event["ts"] += ahead * MS
         rank.write(folder)
 
 
@@ -69,3 +71,19 @@ def test_a_send_and_its_receive_are_one(tmp_path):
     assert waits[1] == pytest.approx(6 * MS, rel=0.1)
     assert found["verdict"][0]["cause"] == "straggler" and found["verdict"][0]["evidence"][0].startswith("rank 0 ")
     assert found["verdict"][0]["saves_pct"] == pytest.approx(60, abs=5)
+
+
+@pytest.mark.parametrize("ahead", [(0, 1, 2), (0, 5, 10), (0, -3, -1), (0, 30, 10), (0, -20, 30), (0, 0, -5)])
+def test_stages_meet_on_one_clock(tmp_path, ahead):
+    """Nothing but sends and receives joins hosts whose clocks differ."""
+    pipeline(tmp_path, (10, 4, 4), ahead)
+    found = json.loads(harness.checked("report", "--format", "json", tmp_path).out)
+    assert found["verdict"][0]["cause"] == "straggler", found["reason"]
+    assert found["verdict"][0]["saves_pct"] == pytest.approx(60, abs=5)
+
+
+def test_no_saving_is_known_where_data_is_there_before_it_is_sent(tmp_path):
+    """Each stage comes as its data does, and so no rank waits: nothing tells by how much the last one's clock is off."""
+    pipeline(tmp_path, (4, 4, 4), (0, 0, -5))
+    found = json.loads(harness.checked("report", "--format", "json", tmp_path).out)
+    assert not found["verdict"] and "rank 2 has data" in found["reason"] and "before rank 1 sends it" in found["reason"]

@@ -123,6 +123,7 @@ bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
   const ReplayClocks clocks = replay_clocks(timelines, comparison);
+  contradiction_ = clocks.contradiction;
   // A rank whose window began earlier did its first step beside another step of the others.
   const bool with_first = !comparison.windows_differ &&
                           std::any_of(timelines.begin(), timelines.end(), first_stands_out);

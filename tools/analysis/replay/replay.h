@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Replay {
   bool ended() const { return ended_; }
   // Not ended: for how long it would have gone on; 0: it was memory.
   double would_take_seconds() const { return would_take_; }
+  // Clocks of ranks contradict each other: times mean nothing. Empty: they do not.
+  const std::string& contradiction() const { return contradiction_; }
   // How often a time was carried from one piece to the next, by node of the graph: what the replay
   // does beside working out each node once.
   double carried() const {
@@ -73,6 +76,7 @@ class Replay {
   const ReplayLimits limits_;
   double would_take_ = 0;
   size_t nodes_ = 0, carried_ = 0;
+  std::string contradiction_;
 };
 
 }  // namespace gpuprof::analysis
