@@ -82,6 +82,29 @@ def test_waits_are_for_the_rank_that_takes_the_time(tmp_path):
     assert by_rank(found)[1]["last_pct"] == 90 and "100 % of it they wait for rank 3" in finding(found, "rank_jitter")
 
 
+@pytest.mark.parametrize("size,groups", [(2, 1), (3, 1), (2, 4)])
+def test_an_exchange_in_small_groups_may_be_no_pipeline(tmp_path, size, groups):
+    """In turn one rank of each group comes 3 ms later; then all send to all of the group."""
+    every = [Times(rank, size * groups) for rank in range(size * groups)]
+    for step in range(12):
+        begin = begin_of(step)
+        for rank, times in enumerate(every):
+            own = 8000 + 3000 * ((rank + step) % size == 0)
+            group = [peer for peer in range(size * groups) if peer // size == rank // size]
+            times.step(step, begin)
+            times.kernels(20, begin + 10, begin + 50, own / 20)
+            for i, peer in enumerate(peer for peer in group if peer != rank):
+                for way, side in ("send", "Dst Rank"), ("recv", "Src Rank"):
+                    stream = 20 + 2 * i + (way == "recv")
+                    times.kernel("ncclDevKernel_SendRecv", begin + 300 + 10 * stream, begin + 55 + own, 11_500 - own, stream, **{
+                        "Collective name": way, side: peer, "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "dtype": "Float",
+                        "Group size": size, "Process Group Name": str(group), "Process Group Ranks": str(group)})
+            times.kernel("adam", begin + 700, begin + 11_600, 1000)
+            times.wait(begin + 720, begin + 19_900)
+    text = finding(report(*(times.write(tmp_path / f"rank{rank}.json") for rank, times in enumerate(every))), "rank_jitter")
+    assert "sends and receives of all with all in groups of two or three" in text, text
+
+
 def test_a_straggler_has_all_waits(tmp_path):
     found, _ = late_now_and_then(tmp_path, lambda rank, step: 3000 * (rank == 3))
     assert found["verdict"][0]["cause"] == "straggler" and finding(found, "rank_jitter") is None

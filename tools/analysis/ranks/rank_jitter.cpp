@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,13 +27,30 @@ bool ranks_send_and_receive(const Report& report) {
   return 2 * between_two > all;
 }
 
-// A stage has two neighbours at most; in an all-to-all each rank sends to all others.
-bool all_send_to_all(const Report& report) {
+// A stage has two neighbours at most; in an all-to-all each rank sends to all others. Of groups of
+// two or three ranks both may be.
+enum class Messages { along_a_line, either, all_to_all };
+
+Messages messages_of(const Report& report) {
   constexpr double kNeighbours = 2.5;  // to which a rank sends, as a mean
-  const std::vector<LinkRow>& links = report.collective_times.links;
-  std::set<std::string> senders;
-  for (const LinkRow& link : links) senders.insert(link.from);
-  return static_cast<double>(links.size()) > kNeighbours * static_cast<double>(senders.size());
+  std::map<std::string, std::set<std::string>> peers;
+  for (const LinkRow& link : report.collective_times.links) peers[link.from].insert(link.to);
+  size_t links = 0;
+  bool all = true;  // a rank's peers send to it and to each other, and to no other
+  for (const auto& [rank, to] : peers) {
+    links += to.size();
+    for (const std::string& peer : to) {
+      const auto back = peers.find(peer);
+      std::set<std::string> group = back == peers.end() ? std::set<std::string>() : back->second;
+      all = all && group.erase(rank) == 1;
+      group.insert(peer);
+      all = all && group == to;
+    }
+  }
+  if (static_cast<double>(links) > kNeighbours * static_cast<double>(peers.size())) {
+    return Messages::all_to_all;
+  }
+  return all ? Messages::either : Messages::along_a_line;
 }
 
 // The steps in which most of the waits lie, if they are few, as of a part (spread.h).
@@ -77,15 +95,22 @@ std::string describe(const FewSteps& steps, const Report& report) {
 
 const char* why_ranks_wait(const Report& report, const FewSteps& steps) {
   if (steps.are_pauses()) return "Pauses do that, and not what each step does";
-  if (ranks_send_and_receive(report) && all_send_to_all(report)) {
-    return "They wait in sends and receives of all with all: parts of different sizes (experts "
-           "with uneven numbers of tokens) do that, or work that differs between ranks";
+  if (!ranks_send_and_receive(report)) {
+    return "Work that differs between ranks from step to step does that (lengths of sequences, "
+           "data loading, the host)";
   }
-  return ranks_send_and_receive(report)
-             ? "They wait in sends and receives, as stages of a pipeline do while it fills and "
-               "drains: more micro-batches in a step, or an interleaved schedule, make that less"
-             : "Work that differs between ranks from step to step does that (lengths of "
-               "sequences, data loading, the host)";
+  switch (messages_of(report)) {
+    case Messages::all_to_all:
+      return "They wait in sends and receives of all with all: parts of different sizes (experts "
+             "with uneven numbers of tokens) do that, or work that differs between ranks";
+    case Messages::either:
+      return "They wait in sends and receives of all with all in groups of two or three: parts of "
+             "different sizes (experts with uneven numbers of tokens) do that, work that differs "
+             "between ranks, or, if these are stages, a pipeline that fills and drains";
+    case Messages::along_a_line: break;
+  }
+  return "They wait in sends and receives, as stages of a pipeline do while it fills and drains: "
+         "more micro-batches in a step, or an interleaved schedule, make that less";
 }
 
 constexpr double kMostOfTimePct = 75;  // of the joint collectives
