@@ -189,6 +189,16 @@ std::string by_clock(const RunSample& base, const RunSample& other) {
                      before.empty() ? now : before, kClockSaysNothing);
 }
 
+// Why runs cannot be compared of which one has parts of an iteration for steps; empty: none is so.
+std::string by_waits(const RunSample& base, const RunSample& other) {
+  const uint32_t before = base.waits_in_step, now = other.waits_in_step;
+  if (before == 0 || now == 0 || before == now) return {};
+  return fmt::format(
+      "a step is {} of cudaDeviceSynchronize in base and {} in new; record both with "
+      "GPUPROF_STEP=sync:{}",
+      before == 1 ? "one call" : fmt::format("{} calls", before), now, std::max(before, now));
+}
+
 std::string steps_text(size_t count) {
   if (count == 1) return "one step";
   return count == 0 ? "no step" : fmt::format("{} steps", count);
@@ -218,6 +228,7 @@ Diff compare(const RunSample& base, const RunSample& other) {
   out.new_steps = other.step_us.size();
   out.setup = differences(base.setup, other.setup);
   out.reason = by_clock(base, other);
+  if (out.reason.empty()) out.reason = by_waits(base, other);
   if (!out.reason.empty()) return out;
   std::string few;
   for (const auto& [name, count] :

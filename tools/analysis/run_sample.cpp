@@ -33,6 +33,9 @@ class Sampler {
     std::vector<Timeline> timelines = make_timelines(trace);
     for (const Timeline& timeline : timelines) {
       out_.gpu_timed = out_.gpu_timed || timeline.gpu_timed;
+      if (timeline.process->step_source == "sync:1" && !timeline.steps.empty()) {
+        out_.waits_in_step = std::max({out_.waits_in_step, timeline.joined_waits, uint32_t{1}});
+      }
       if (timeline.has_clock_steps()) out_.clock_source = timeline.step_source();
       if (timeline.period_confidence == 0) continue;  // marked
       out_.step_confidence = std::min(out_.step_confidence.value_or(1), timeline.period_confidence);

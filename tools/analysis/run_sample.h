@@ -38,6 +38,7 @@ struct RunSample {
   std::vector<std::vector<std::string>> program;
   // The least of the runs' processes whose steps were found, not marked; none: all are marked.
   std::optional<double> step_confidence;
+  uint32_t waits_in_step = 0;  // of cudaDeviceSynchronize, where these are steps; 0: they are not
   std::string clock_source;  // of steps that are stretches of wall time ("time:1000"); empty: none
   bool gpu_timed = false;    // some work on a GPU was recorded
   RunSetup setup;

@@ -478,6 +478,17 @@ TEST(DiffTest, StretchesOfWallTimeAreNotCompared) {
   EXPECT_TRUE(diff_json(diff, gate_of(diff, 5))["regression"].is_null());
 }
 
+TEST(DiffTest, PartsOfIterationsAreNotComparedWithWholeOnes) {
+  RunSample parts = sample(job(1)), whole = sample(job(2));
+  parts.waits_in_step = 1;
+  EXPECT_EQ(compare(parts, whole).reason, "");
+  whole.waits_in_step = 3;
+  EXPECT_EQ(compare(whole, whole).reason, "");
+  EXPECT_EQ(compare(parts, whole).reason,
+            "a step is one call of cudaDeviceSynchronize in base and 3 in new; record both with "
+            "GPUPROF_STEP=sync:3");
+}
+
 // Reference values of scipy.stats 1.17: ttest_ind(equal_var=False),
 // mannwhitneyu(method="asymptotic"), false_discovery_control.
 TEST(StatisticsTest, AgreesWithReferenceValues) {
