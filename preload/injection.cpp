@@ -58,7 +58,7 @@ void follow_injection() {
   if (preloaded || !is_own_file(path) || !wants_injection()) return;
   g_injected = true;
   expect_start_in_driver();  // the hooks that others' calls are led to from here on may come first
-  patch_loaded_since({}, nullptr, PatchedCalls::all);
+  patch_all_while_opened();
 }
 
 [[gnu::constructor]] GPUPROF_IDLE_CODE void on_load() {

@@ -22,12 +22,16 @@ extern "C" [[gnu::visibility("hidden")]] char gpuprof_own_dlsym[], gpuprof_own_d
 namespace gpuprof {
 namespace {
 
+void* bound_later(const Object& object, void* handle, const char* name) {
+  return handle ? real_dlsym()(handle, name) : symbol_of_needed(object, name);
+}
+
 // What a slot is bound to, or would be at its first call: until then it leads into the object's own
 // procedure linkage table, and the scope of `handle` tells.
 void* bound_to(const Object& object, ElfW(Addr) place, void* handle, Api api, const char* name) {
   void* const now = *reinterpret_cast<void**>(place);
   if (!object.contains(now)) return now;
-  void* const real = handle ? real_dlsym()(handle, name) : nullptr;
+  void* const real = bound_later(object, handle, name);
   return real ? real : find_real(api);
 }
 
@@ -36,7 +40,7 @@ void* bound_to(const Object& object, ElfW(Addr) place, void* handle, Api api, co
 bool leads_where_ours_does(const Object& object, ElfW(Addr) place, void* handle, const char* name) {
   void* target = *reinterpret_cast<void**>(place);
   if (object.contains(target)) {  // its linkage table: not bound yet
-    target = handle ? real_dlsym()(handle, name) : nullptr;
+    target = bound_later(object, handle, name);
   }
   return !target || target == symbol_after_own(name);
 }
@@ -121,6 +125,11 @@ void* called_by_us(const char* name) {
     if (same_text(called, name)) found = *reinterpret_cast<void**>(place);
   });
   return found;
+}
+
+void patch_all_while_opened() {
+  Patch wanted{nullptr, PatchedCalls::all};
+  each_loaded_while_opened(patch_one, &wanted);
 }
 
 void patch_loaded_since(const LoadedObjects& before, void* handle, PatchedCalls calls) {

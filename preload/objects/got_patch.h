@@ -18,6 +18,10 @@ namespace gpuprof {
 enum class PatchedCalls : uint8_t { all, heap };
 void patch_loaded_since(const LoadedObjects& before, void* handle, PatchedCalls calls);
 
+// The same of all calls of all objects: only within the constructor of this library where it is
+// opened, as each_loaded_while_opened().
+void patch_all_while_opened();
+
 // What a call of that name from this library reaches; null: it makes none.
 void* called_by_us(const char* name);
 

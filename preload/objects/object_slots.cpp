@@ -29,7 +29,7 @@ void survive_fork() {
 struct Name {
   char text[512];
 };
-constexpr size_t kNamesAtOnce = 4;  // on the stack of whoever calls dlopen
+constexpr size_t kNamesAtOnce = 4;  // or objects; on the stack of whoever calls dlopen
 
 // Noted under the loader's lock, looked at after: looking names up takes other locks of the loader.
 struct Found {
@@ -49,6 +49,21 @@ int note_name(dl_phdr_info* info, size_t, void* raw) {
   // What has too long a name is opened as nothing.
   std::memcpy(out.text, length < sizeof out.text ? name : "/",
               length < sizeof out.text ? length + 1 : 2);
+  return 0;
+}
+
+// Likewise, where objects stay.
+struct FoundObjects {
+  size_t skip;
+  size_t seen;
+  size_t count;
+  Object objects[kNamesAtOnce];
+};
+
+int note_object(dl_phdr_info* info, size_t, void* raw) {
+  FoundObjects& found = *static_cast<FoundObjects*>(raw);
+  if (found.seen >= found.skip && found.count == kNamesAtOnce) return 1;
+  if (found.seen++ >= found.skip) found.objects[found.count++] = read_object(*info);
   return 0;
 }
 
@@ -265,6 +280,34 @@ void each_loaded_since(const LoadedObjects& before, ObjectVisit visit, void* con
     for (size_t i = 0; i < found.count; ++i) visit_by_name(found.names[i], visit, context);
     found.skip = found.seen;
   }
+}
+
+void each_loaded_while_opened(ObjectVisit visit, void* context) {
+  const ErrnoGuard keep_errno;
+  FoundObjects found;
+  found.skip = 0;
+  bool more = true;
+  while (more) {
+    found.seen = found.count = 0;
+    more = ::dl_iterate_phdr(note_object, &found) != 0;
+    for (size_t i = 0; i < found.count; ++i) {
+      const bool own =
+          found.objects[i].contains(reinterpret_cast<void*>(&each_loaded_while_opened));
+      if (!own) visit(found.objects[i], nullptr, context);
+    }
+    found.skip = found.seen;
+  }
+}
+
+void* symbol_of_needed(const Object& object, const char* name) {
+  if (!object.dynamic || !object.strings) return nullptr;
+  for (const ElfW(Dyn)* entry = object.dynamic; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag != DT_NEEDED) continue;
+    const Object needed = object_called(object.strings + entry->d_un.d_val);
+    void* const found = needed.dynamic ? symbol_in(needed.base, needed.dynamic, name) : nullptr;
+    if (found) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace gpuprof

@@ -108,5 +108,12 @@ LoadedObjects look_at_loaded(const LoadedObjects& after, const LoadedObjects& up
 // constructors of objects that were loaded since then.
 using ObjectVisit = void (*)(const Object& object, void* kept, void* context);
 void each_loaded_since(const LoadedObjects& before, ObjectVisit visit, void* context);
+// The same of all, with none kept: for a thread that opens this library, within its constructor. It
+// has the loader's lock, so that nothing goes away, and opens none of those that are constructed.
+void each_loaded_while_opened(ObjectVisit visit, void* context);
+
+// What a direct dependency of the object has for a name, or null: what a handle of the object would
+// mostly find.
+void* symbol_of_needed(const Object& object, const char* name);
 
 }  // namespace gpuprof

@@ -79,6 +79,13 @@ def test_preloaded_and_injected(way, tmp_path):
     comparison.assert_right("launch", "copy", "set", "gpu_kernel")
 
 
+@pytest.mark.parametrize("mode", ["off", "armed", "on"])
+def test_constructor_starts_the_driver(mode, tmp_path):
+    """Constructors of other libraries, which have not run yet, run in their turn."""
+    done = run([harness.HAZARDS / "copies_registry_starts"], tmp_path, injected(GPUPROF_MODE=mode))
+    assert "  1 in the registry" in done.out, done.out
+
+
 @pytest.mark.parametrize("preloaded_too", [True, False])
 def test_another_copy_of_the_library(preloaded_too, tmp_path):
     """The injected file is another than the preloaded one: that one is at work, this one does nothing."""

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library with a kernel and, in another of its files, a global object. The kernel is registered
 // first; the object is there only once its own constructor has run. With OPENS the
-// program is asked to open that library in between.
+// program is asked to open that library in between. With STARTS_CUDA a call of CUDA is made
+// instead.
 #include <stddef.h>
 #include <stdio.h>
 
+int cudaMalloc(void** memory, size_t bytes);
 void** __cudaRegisterFatBinary(void* binary);
 void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name,
                             int threads, void* thread, void* block, void* block_size,
@@ -17,6 +19,12 @@ void open_plugin(const char* file);
 static int names;
 static int* registry;
 
+#ifdef STARTS_CUDA
+__attribute__((constructor(1001))) static void start_cuda(void) {
+  void* memory = NULL;
+  printf("  constructor's cudaMalloc: %d\n", cudaMalloc(&memory, 64));
+}
+#else
 static void kernel(void) {}
 
 __attribute__((constructor(1001))) static void register_kernel(void) {
@@ -26,6 +34,7 @@ __attribute__((constructor(1001))) static void register_kernel(void) {
   open_plugin(OPENS);
 #endif
 }
+#endif
 __attribute__((constructor(1002))) static void construct_registry(void) { registry = &names; }
 
 void registry_add(void) {
