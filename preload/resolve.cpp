@@ -50,14 +50,27 @@ void* in_next(Library library, const char* name) {
   return found && !leads_back(found, marking_function(library)) ? found : nullptr;
 }
 
-void* in_used(Library library, const char* name) {
-  const size_t at = static_cast<size_t>(library);
-  void* const used = g_used[at].load(std::memory_order_acquire);
-  if (!used) return nullptr;
-  const Object copy = object_at(used);
-  // It may have been closed, and something else be there.
-  if (!copy.dynamic || !symbol_in(copy.base, copy.dynamic, kCopies[at].function)) return nullptr;
-  return symbol_in(copy.base, copy.dynamic, name);
+// The copy that the function lies in; none of a tool that stands before some functions.
+Object copy_at(Library library, const void* function) {
+  const Object copy = function ? object_at(function) : Object{};
+  const bool is_copy =
+      copy.dynamic && symbol_in(copy.base, copy.dynamic, marking_function(library));
+  return is_copy ? copy : Object{};
+}
+
+// Of the copy that was used first, which may have been closed: something else may be there. `next`:
+// in_next(), which a tool that was preloaded has for itself.
+void* in_used(Library library, const char* name, const void* next) {
+  void* const used = g_used[static_cast<size_t>(library)].load(std::memory_order_acquire);
+  if (!used || (next && !copy_at(library, next).dynamic)) return nullptr;
+  const Object copy = copy_at(library, used);
+  return copy.dynamic ? symbol_in(copy.base, copy.dynamic, name) : nullptr;
+}
+
+void* in_used_or_next(Library library, const char* name) {
+  void* const next = in_next(library, name);
+  void* const used = in_used(library, name, next);
+  return used ? used : next;
 }
 
 // Takes a reference, kept on purpose: what a hook calls must stay mapped.
@@ -111,7 +124,7 @@ void* find_real(Api api) {
   void* const found = chosen ? lookup(chosen, row.name) : nullptr;
   if (found) return found;
   void* const next = in_next(row.library, row.name);
-  void* const used = in_used(row.library, row.name);
+  void* const used = in_used(row.library, row.name, next);
   if (used && used != next) {
     if (void* const kept = keep_used(row.library, used, row.name)) return kept;
   }
@@ -119,17 +132,18 @@ void* find_real(Api api) {
 }
 
 void note_used_copy(Library library, void* function) {
-  const size_t at = static_cast<size_t>(library);
-  if (!in_used(library, kCopies[at].function))
-    g_used[at].store(function, std::memory_order_release);
+  std::atomic<void*>& used = g_used[static_cast<size_t>(library)];
+  if (copy_at(library, used.load(std::memory_order_acquire)).dynamic) return;
+  used.store(function, std::memory_order_release);
 }
 
 void* function_of_hooked_copy(Library library, const char* name) {
   const SymbolLookup lookup = real_dlsym();
   if (!lookup) return nullptr;
   void* const chosen = g_chosen[static_cast<size_t>(library)].load(std::memory_order_acquire);
-  if (void* const found = chosen ? lookup(chosen, name) : in_used(library, name)) return found;
-  if (void* const found = chosen ? nullptr : in_next(library, name)) return found;
+  if (void* const found = chosen ? lookup(chosen, name) : in_used_or_next(library, name)) {
+    return found;
+  }
   ::dlerror();  // the program did not ask
   char path[kLongestPath];
   return in_any_copy(library, name, path, sizeof path);

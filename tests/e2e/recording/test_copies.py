@@ -89,20 +89,33 @@ OPENED = {"nothing": [], "the_spy": [SPY], "runtime": [COPIES / "libcudart.so.13
 PROBED = [(names, opened) for names in PRELOADED for opened in OPENED if (names, opened) != ("two_files", "the_spy")]
 
 
-@pytest.mark.parametrize("mode", ["off", "on"])
-@pytest.mark.parametrize("preloaded, opened", PROBED)
-def test_looking_up_what_may_not_be_there(tmp_path, preloaded, opened, mode):
-    """Nothing leads back from a tool's function to the hook that called it."""
-    other = shutil.copy(harness.LIB, tmp_path / "libother.so")
+def preloading(command, preloaded, folder, mode):
+    """As with the tools alone."""
+    other = shutil.copy(harness.LIB, folder / "libother.so")
     files = {"gpuprof": harness.LIB, "other gpuprof": str(other)}
-    command = [harness.HAZARDS / "copies_probe", *OPENED[opened]]
     runs = []
-    for names in ([name for name in PRELOADED[preloaded] if name not in files], PRELOADED[preloaded]):
-        env = harness.environment(LD_LIBRARY_PATH=COPIES, GPUPROF_OUTPUT=tmp_path / "out", **MODES[mode])
+    for names in ([name for name in preloaded if name not in files], preloaded):
+        env = harness.environment(LD_LIBRARY_PATH=COPIES, GPUPROF_OUTPUT=folder / "out", **MODES[mode])
         env["LD_PRELOAD"] = ":".join(filter(None, [harness.RUNTIME, *[files.get(name, name) for name in names]]))
         runs.append(harness.run(command, env, timeout=20))
     bare, done = runs
     assert (done.code, done.out) == (bare.code, bare.out), done.out + done.err
+    return done
+
+
+@pytest.mark.parametrize("mode", ["off", "on"])
+def test_a_tool_behind_is_not_passed_by(tmp_path, mode):
+    """The program looks a function up that the tool does not have; what the tool has still comes to it."""
+    command = [harness.HAZARDS / "copies_open", "global", RUNTIME13, "look", RUNTIME13, LIBRARY["13"]]
+    done = preloading(command, ["gpuprof", SPY], tmp_path, mode)
+    assert "  spy: cudaMalloc" in done.out, done.out
+
+
+@pytest.mark.parametrize("mode", ["off", "on"])
+@pytest.mark.parametrize("preloaded, opened", PROBED)
+def test_looking_up_what_may_not_be_there(tmp_path, preloaded, opened, mode):
+    """Nothing leads back from a tool's function to the hook that called it."""
+    preloading([harness.HAZARDS / "copies_probe", *OPENED[opened]], PRELOADED[preloaded], tmp_path, mode)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -25,8 +25,7 @@ int main(int count, char** arguments) {
     if (strcmp(arguments[i], "look") == 0) {
       looked = dlopen(arguments[++i], RTLD_NOW | RTLD_LOCAL);
       if (!looked) return puts(dlerror()), 90;
-      void* memory = NULL;
-      worst |= ((int (*)(void**, size_t))dlsym(looked, "cudaMalloc"))(&memory, 256);
+      worst |= ((int (*)(void))dlsym(looked, "cudaDeviceSynchronize"))();
       continue;
     }
     if (strcmp(arguments[i], "global") == 0) {
@@ -48,6 +47,7 @@ int main(int count, char** arguments) {
     int (*const work)(void) = (int (*)(void))dlsym(handles[i], "work");
     if (work) worst |= work();
   }
-  if (looked) worst |= ((int (*)(void))dlsym(looked, "cudaDeviceSynchronize"))();
+  void* memory = NULL;
+  if (looked) worst |= ((int (*)(void**, size_t))dlsym(looked, "cudaMalloc"))(&memory, 256);
   return worst != 0;
 }
