@@ -50,13 +50,18 @@ void* in_next(Library library, const char* name) {
   return found && !leads_back(found, marking_function(library)) ? found : nullptr;
 }
 
-// The copy that the function lies in; none of a tool that stands before some functions.
+// The copy that the function lies in; none of a tool that stands before some functions. The empty
+// bodies (GPUPROF_NOP) have no hook of dlsym: nothing is noted there.
+#ifdef GPUPROF_NOP
+Object copy_at(Library, const void*) { return {}; }
+#else
 Object copy_at(Library library, const void* function) {
   const Object copy = function ? object_at(function) : Object{};
   const bool is_copy =
       copy.dynamic && symbol_in(copy.base, copy.dynamic, marking_function(library));
   return is_copy ? copy : Object{};
 }
+#endif
 
 // Of the copy that was used first, which may have been closed: something else may be there. `next`:
 // in_next(), which a tool that was preloaded has for itself.
