@@ -23,6 +23,11 @@ int64_t add_limited(int64_t a, int64_t b) {
   return std::clamp<int64_t>(sum, 0, kLatest);
 }
 
+bool is_negative(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? b < 0 : sum < 0;
+}
+
 bool is_frame_kind(Kind kind) { return kind == Kind::python_function || kind == Kind::module; }
 
 bool is_thread_kind(Kind kind) {
@@ -436,6 +441,7 @@ void Assembler::fill_lane(const std::vector<uint32_t>& rows, const TopLevel& top
   while (const BlockEvent* const from = events.next()) {
     Event event;
     event.begin = add_limited(from->begin, top.base_nanoseconds);
+    early_ += is_negative(from->begin, top.base_nanoseconds);
     event.end = std::max(event.begin, add_limited(from->end, top.base_nanoseconds));
     event.shape = from->shape, event.correlation = from->correlation;
     event.extra = extra_of(from->extra, process);
@@ -579,6 +585,12 @@ size_t Assembler::finish(const TopLevel& top, Completeness completeness) {
     links.find_steps();
     process.summary.set_events(process.events.size());
     trace_.processes.push_back(std::move(process));
+  }
+  if (early_ > 0) {
+    trace_.problems.push_back(
+        {path_, 0,
+         fmt::format("events that begin before 1970, read as beginning then: {}", early_)});
+    trace_.problems.back().sums_up = true;
   }
   return pids_.size();
 }

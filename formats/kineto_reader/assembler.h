@@ -92,6 +92,7 @@ class Assembler {
   LabelledPids labelled_;
   int64_t span_begin_ = INT64_MAX, span_end_ = INT64_MIN;
   FaultCounts faults_{};
+  uint64_t early_ = 0;  // events whose time is negative
 
   std::vector<int64_t> pids_;         // of the host processes
   std::map<int64_t, uint32_t> gpus_;  // pid of a GPU's rows -> host process

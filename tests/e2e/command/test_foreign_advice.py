@@ -72,3 +72,12 @@ def test_a_second_cycle_with_the_same_numbers_is_told(tmp_path):
 def test_a_trace_names_no_attempt(tmp_path, option):
     done = harness.gpuprof("report", *option, write(tmp_path / "trace.json", waiting()))
     assert done.code == 2 and "names no job and no attempt" in done.err and f"leave out {option[0]}" in done.err
+
+
+def test_times_before_those_of_unix_are_counted(tmp_path):
+    def shifted(by):
+        return waiting(change=lambda event: {**event, "ts": event["ts"] - by})
+    done = harness.gpuprof("report", write(tmp_path / "trace.json", shifted(1_000_000 + 5000)))
+    assert "events that begin before 1970, read as beginning then: 1;" not in done.err
+    assert "events that begin before 1970, read as beginning then:" in done.err
+    assert "before 1970" not in harness.gpuprof("report", write(tmp_path / "trace.json", shifted(1_000_000))).err

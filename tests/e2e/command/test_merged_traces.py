@@ -4,8 +4,8 @@ label in front of each pid. Each rank's GPU work is its own."""
 import gzip
 import json
 
-import pytest
 import harness
+import pytest
 from support.kineto_machine import Machine
 from test_real_traces import report
 
