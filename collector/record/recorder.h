@@ -286,7 +286,7 @@ constexpr bool is_timed_by_events(Kind kind) {
 // Calls that can have their stack recorded.
 constexpr bool can_have_stack(Kind kind) {
   return kind == Kind::launch || kind == Kind::sync || kind == Kind::alloc ||
-         kind == Kind::collective;
+         kind == Kind::dealloc || kind == Kind::collective;
 }
 // The stack of a call that is about to be made.
 struct TakenStack {

@@ -17,11 +17,14 @@
 namespace gpuprof {
 namespace {
 
-// Of one kind; a cache line each, because threads count different kinds at once.
+// Of one kind; a cache line each, because threads count different kinds at once. Releases of memory
+// have their own: of a program that allocates and frees in turn one in two would be always the
+// same.
 struct alignas(64) Turn {
   std::atomic<uint32_t> calls{0};
 };
-constinit Turn g_turns[kStackKindCount];
+constexpr size_t kReleases = kStackKindCount;
+constinit Turn g_turns[kStackKindCount + 1];
 
 constinit std::atomic<bool> g_on{false};
 GPUPROF_IDLE_DATA constinit const char* g_note = "";
@@ -93,7 +96,8 @@ StackKind stack_kind(const ApiRow& row) {
   switch (row.kind) {
     case Kind::launch: return StackKind::launch;
     case Kind::sync: return StackKind::sync;
-    case Kind::alloc: return StackKind::alloc;
+    case Kind::alloc:
+    case Kind::dealloc: return StackKind::alloc;
     case Kind::collective: return StackKind::nccl;
     default: return StackKind::count;
   }
@@ -129,12 +133,12 @@ TakenStack take_now() {
   return {id, static_cast<uint32_t>(now_ticks() - begin)};
 }
 
-TakenStack take(StackKind of) {
+TakenStack take(StackKind of, size_t turn) {
   const auto kind = static_cast<size_t>(of);
   if (kind >= kStackKindCount || !stacks_are_on() || is_shed(ShedKind::stacks)) return {};
   const uint32_t every = session().config.stack_every[kind];
   if (every == 0) return {};
-  if (every != 1 && g_turns[kind].calls.fetch_add(1, std::memory_order_relaxed) % every != 0) {
+  if (every != 1 && g_turns[turn].calls.fetch_add(1, std::memory_order_relaxed) % every != 0) {
     return {};
   }
   return take_now();
@@ -142,8 +146,14 @@ TakenStack take(StackKind of) {
 
 }  // namespace
 
-TakenStack take_stack(ApiId api) { return take(stack_kind(api_rows()[api])); }
-TakenStack take_allocation_stack() { return take(StackKind::alloc); }
+TakenStack take_stack(ApiId api) {
+  const ApiRow& row = api_rows()[api];
+  const StackKind kind = stack_kind(row);
+  return take(kind, row.kind == Kind::dealloc ? kReleases : static_cast<size_t>(kind));
+}
+TakenStack take_allocation_stack() {
+  return take(StackKind::alloc, static_cast<size_t>(StackKind::alloc));
+}
 TakenStack take_heap_stack() { return take_now(); }
 
 Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end) {
