@@ -250,14 +250,14 @@ std::string copy_text(const Report& report, const CopyRow& row) {
 }
 
 void copies(const Report& report, Verdict& verdict) {
-  constexpr double kNextToNothing = 0.05;  // of the copy that takes most
+  constexpr double kNextToNothing = 0.05;  // of the copy that costs most
   std::vector<const CopyRow*> rows;
   for (const CopyRow& row : report.tables.copies) rows.push_back(&row);
   std::stable_sort(rows.begin(), rows.end(), [](const CopyRow* a, const CopyRow* b) {
     return a->exposed_us > b->exposed_us;
   });
   for (size_t i = 0; i < std::min<size_t>(3, rows.size()); ++i) {
-    if (rows[i]->exposed_us < kNextToNothing * rows[0]->exposed_us) break;
+    if (rows[i]->total_us < kNextToNothing * rows[0]->exposed_us) continue;
     verdict.evidence.push_back(copy_text(report, *rows[i]));
   }
   constexpr double kNearlyAll = 0.9;
