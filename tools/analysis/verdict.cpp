@@ -362,21 +362,8 @@ double Judge::least_host_work_pct(const Report& report) {
   return std::max(kWorthNamingPct, kHostWorkWorthNamingPct * with_processor);
 }
 
-// Its factors hold for the median step. Of a pause they would take far too much; and a pause of
-// another rank makes little of what they take, where others mostly wait for one. But of a rank that
-// is slow in some steps only the median has more than the mean.
-double Judge::straggler_saves_pct(double mean_pct, bool one_is_last) const {
-  const double base = median_ns_[0];
-  const double steadily = percent_less(base, median_ns_[static_cast<size_t>(Fix::straggler)]);
-  const double of_which = one_is_last ? std::min(base, step_ns_[0]) : step_ns_[0];
-  return of_which > 0 ? std::min(steadily, mean_pct * step_ns_[0] / of_which) : 0;
-}
-
 void Judge::add_causes(double waited_pct, Report& report) const {
   const double base = step_ns_[0];
-  const double steadily_pct =
-      waited_steps_ > 0 ? 100 * steadily_waited_us_ / waited_steps_ / report.step_time.median_us
-                        : 0;
   for (const CauseRow& row : kCauses) {
     if (row.cause == Cause::compute) continue;
     Verdict verdict{row.cause, report.breakdown_pct[static_cast<size_t>(row.part)],
@@ -389,12 +376,8 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     if (row.cause == Cause::communication) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - waited_pct);
     } else if (row.cause == Cause::straggler) {
-      // By the median step: a pause of another rank is none of its. And no more than all steps
-      // have.
-      verdict.share_pct = std::min(exposed_pct(report, waited_pct), steadily_pct);
-      if (median_ns_[0] > 0) {
-        verdict.saves_pct = straggler_saves_pct(verdict.saves_pct, one_is_mostly_last(report));
-      }
+      const StragglerCost cost = straggler_of_median_step(waited_pct, report);
+      verdict.share_pct = cost.share_pct, verdict.saves_pct = cost.saves_pct;
     } else if (row.cause == Cause::host_work) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);
     } else if (row.cause == Cause::machine_busy) {
@@ -410,7 +393,12 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     const double least =
         row.cause == Cause::host_work ? least_host_work_pct(report) : kWorthNamingPct;
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
+    if (row.cause == Cause::straggler) {
+      const StragglerCost cost = straggler_of_all_steps(waited_pct, report);
+      verdict.share_pct = cost.share_pct, verdict.saves_pct = cost.saves_pct;
+    }
     add_evidence(report, verdict);
+    if (row.cause == Cause::straggler) say_of_median_step(waited_pct, report, verdict);
     compared_.say(report, verdict);
     if (has_own_part(row.cause)) add_spread(report, row.part, verdict);
     add_hidden(report, has_own_part(row.cause) ? std::optional(row.part) : std::nullopt,
@@ -441,11 +429,15 @@ void Judge::leave_out_pauses(Report& report) const {
 // A fix may also hide time of other causes (without a wait in each step, loading overlaps with
 // work). That is true, and said, but does not make it the first cause. Nor do few steps, unless the
 // run's log has more of them. Those that have next to nothing steady stand by all that they have.
-void Judge::sort_causes(Report& report) const {
+void Judge::sort_causes(double waited_pct, Report& report) const {
   using Weight = std::pair<double, double>;  // steady, or 0; all
   std::vector<std::pair<Weight, Verdict>> weighted;
   for (Verdict& verdict : report.verdict) {
-    const double all = std::min(verdict.saves_pct, verdict.share_pct);
+    double all = std::min(verdict.saves_pct, verdict.share_pct);
+    if (verdict.cause == Cause::straggler) {
+      const StragglerCost cost = straggler_of_median_step(waited_pct, report);
+      all = std::min(cost.saves_pct, cost.share_pct);
+    }
     double weight = all;
     if (verdict.few_steps > 0 && !is_late_again_and_again(report, verdict)) {
       const double steady = spread_of(report, row_of(verdict.cause).part).steady;
@@ -540,7 +532,7 @@ void Judge::decide(Report& report) const {
   add_causes(waited_pct, report);
   leave_out_unknown_causes(report);
   leave_out_pauses(report);
-  sort_causes(report);
+  sort_causes(waited_pct, report);
   add_rank_jitter(exposed_pct(report, waited_pct), waits_of_steps_, report);
   if (stalls_outweigh_causes(report)) {
     report.reason = stalled_reason(report);

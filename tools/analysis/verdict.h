@@ -24,6 +24,10 @@ inline constexpr double kWorthNamingPct = 2;
 // waiting looks the same. A share of the time that is no known wait for a processor.
 inline constexpr double kHostWorkWorthNamingPct = 5;
 
+struct StragglerCost {
+  double share_pct = 0, saves_pct = 0;
+};
+
 class Judge {
  public:
   // All ranks of one window, and its replay. Keeps sums only.
@@ -42,11 +46,14 @@ class Judge {
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
   double most_saved_pct(Cause cause) const;
-  double straggler_saves_pct(double mean_pct, bool one_is_last) const;
+  // Of the median step it is named, and stands in the order; shown is what all steps have.
+  StragglerCost straggler_of_median_step(double waited_pct, const Report& report) const;
+  StragglerCost straggler_of_all_steps(double waited_pct, const Report& report) const;
+  void say_of_median_step(double waited_pct, const Report& report, Verdict& verdict) const;
   static double least_host_work_pct(const Report& report);
   void add_causes(double waited_pct, Report& report) const;
   void leave_out_pauses(Report& report) const;
-  void sort_causes(Report& report) const;
+  void sort_causes(double waited_pct, Report& report) const;
   bool add_compute(double waited_pct, Report& report) const;
   std::string saves_nothing(double waited_pct, const Report& report) const;
   void say_what_limits_beyond(double waited_pct, Report& report) const;

@@ -82,6 +82,15 @@ def test_waits_are_for_the_rank_that_takes_the_time(tmp_path):
     assert by_rank(found)[1]["last_pct"] == 90 and "100 % of it they wait for rank 3" in finding(found, "rank_jitter")
 
 
+def test_a_straggler_saves_no_more_than_there_is_beside_a_pause(tmp_path):
+    """Rank 3 is late by 4 ms in all steps, and all pause for 400 ms in one of 20: 4 ms of a mean of 35.5."""
+    found, mean = late_now_and_then(tmp_path, lambda rank, step: 4000 * (rank == 3), pause=lambda step: 400_000 * (step == 10))
+    assert saving(found, "straggler") == pytest.approx(100 * 4000 / mean, abs=0.5)
+    assert share(found, "straggler") == pytest.approx(100 * 3000 / mean, abs=0.1)
+    assert found["verdict"][0]["cause"] == "straggler", "what lies in one step alone comes after it"
+    assert "of the median step, 15.500 ms, it saves 25.8 %" in found["verdict"][0]["evidence"][-1]
+
+
 @pytest.mark.parametrize("size,groups", [(2, 1), (3, 1), (2, 4)])
 def test_an_exchange_in_small_groups_may_be_no_pipeline(tmp_path, size, groups):
     """In turn one rank of each group comes 3 ms later; then all send to all of the group."""
