@@ -11,6 +11,7 @@
 
 #include "formats/core/names.h"
 #include "tools/analysis/spread.h"
+#include "tools/analysis/straggler.h"
 #include "tools/analysis/verdict.h"
 #include "tools/analysis/wait_advice.h"
 #include "tools/console.h"
@@ -284,27 +285,38 @@ void copies(const Report& report, Verdict& verdict) {
   }
 }
 
+struct NamedRank {
+  const RankSpeed* speed = nullptr;  // null: there is none
+  const SlowRank* pattern = nullptr;
+};
+
+// One that is slow in most steps since some step, and whose slowness the saving is of: in the
+// median step, too. Else, of ranks of which it is, or of all, the one that waits least in the
+// median step.
+NamedRank slow_rank_of(const Report& report) {
+  const bool any = std::any_of(report.speeds.begin(), report.speeds.end(), [](const auto& speed) {
+    return speed.collectives && slowness_of(speed) > 1;
+  });
+  const auto may_be = [&](const RankSpeed& speed) {
+    return speed.collectives && (!any || slowness_of(speed) > 1);
+  };
+  for (const SlowRank& each : report.slow_ranks) {
+    if (each.pattern != SlowPattern::persistent) continue;
+    for (const RankSpeed& speed : report.speeds) {
+      if (may_be(speed) && speed.rank == each.rank) return {&speed, &each};
+    }
+  }
+  NamedRank out;
+  for (const RankSpeed& speed : report.speeds) {
+    const bool less = !out.speed || speed.waited_median_us < out.speed->waited_median_us;
+    if (may_be(speed) && less) out.speed = &speed;
+  }
+  return out;
+}
+
 // The rank that the others wait for, and what it is slower in.
 void straggler(const Report& report, Verdict& verdict) {
-  const auto excess = [](const RankSpeed& speed) {
-    return std::max({speed.compute, speed.data_loading, speed.host});
-  };
-  // One that is slow in most steps since some step; else the one for which others wait in the
-  // median step.
-  const RankSpeed* slow = nullptr;
-  const SlowRank* found = nullptr;
-  for (const SlowRank& each : report.slow_ranks) {
-    if (slow || each.pattern != SlowPattern::persistent) continue;
-    for (const RankSpeed& speed : report.speeds) {
-      if (speed.collectives && speed.rank == each.rank) slow = &speed, found = &each;
-    }
-  }
-  for (const RankSpeed& speed : report.speeds) {
-    if (found) break;
-    if (speed.collectives && (!slow || speed.waited_median_us < slow->waited_median_us)) {
-      slow = &speed;
-    }
-  }
+  const auto [slow, found] = slow_rank_of(report);
   if (!slow) return;
   std::string what;
   const auto add = [&](double factor, double us, const char* name) {
@@ -314,7 +326,7 @@ void straggler(const Report& report, Verdict& verdict) {
   };
   add(slow->compute, slow->compute_us, "kernels");
   add(slow->data_loading, slow->data_loading_us, "data loading");
-  if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
+  if (slowness_of(*slow) == slow->host) add(slow->host, slow->host_us, "host");
   double waited = 0;
   bool least = true;
   for (const RankSpeed& speed : report.speeds) {

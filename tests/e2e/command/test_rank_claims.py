@@ -82,6 +82,14 @@ def test_waits_are_for_the_rank_that_takes_the_time(tmp_path):
     assert by_rank(found)[1]["last_pct"] == 90 and "100 % of it they wait for rank 3" in finding(found, "rank_jitter")
 
 
+def test_the_straggler_named_is_the_one_that_the_saving_is_of(tmp_path):
+    """Rank 3 is late by 2 ms in all steps, rank 0 by 6 ms in the last nine of 20: without rank 3's, the mean is 14.2 ms."""
+    found, mean = late_now_and_then(tmp_path, lambda rank, step: 6000 * (rank == 0 and step > 10) or 2000 * (rank == 3))
+    assert found["verdict"][0]["evidence"][0].startswith("rank 3 "), found["verdict"][0]
+    assert saving(found, "straggler") == pytest.approx(100 * (mean - 14_200) / mean, abs=0.8)
+    assert share(found, "straggler") == pytest.approx(100 * 2000 * 11 / 20 * 3 / 4 / mean, abs=0.2)
+
+
 def test_a_straggler_saves_no_more_than_there_is_beside_a_pause(tmp_path):
     """Rank 3 is late by 4 ms in all steps, and all pause for 400 ms in one of 20: 4 ms of a mean of 35.5."""
     found, mean = late_now_and_then(tmp_path, lambda rank, step: 4000 * (rank == 3), pause=lambda step: 400_000 * (step == 10))
