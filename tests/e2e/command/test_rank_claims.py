@@ -99,6 +99,23 @@ def test_a_straggler_saves_no_more_than_there_is_beside_a_pause(tmp_path):
     assert "of the median step, 15.500 ms, it saves 25.8 %" in found["verdict"][0]["evidence"][-1]
 
 
+def test_what_the_straggler_explains_is_a_part_of_all_waits(tmp_path):
+    """Rank 3 is late by 3 ms in 19 of 20 steps, rank 1 by 200 ms in the other one, of a mean of 24.35 ms."""
+    found, mean = late_now_and_then(tmp_path, lambda rank, step: 200_000 * (rank == 1 and step == 7) or 3000 * (rank == 3))
+    text = finding(found, "rank_jitter")
+    assert f"the straggler explains {100 * 3000 * 19 / 20 * 3 / 4 / mean:.0f} %: 78 % of it they wait for rank 1" in text
+
+
+@pytest.mark.parametrize("late,said", [
+    (lambda step: step > 10, "Rank 0: kernels 1.55 x the median rank's, 6.000 ms more, in 9 steps since step 11"),
+    (lambda step: step % 3 == 1, "Rank 0: kernels 1.55 x the median rank's, 6.000 ms more, in one of every 3 steps from step 1 on")],
+    ids=["since", "every"])
+def test_waits_for_a_rank_that_is_slow_again_and_again_are_its(tmp_path, late, said):
+    found, _ = late_now_and_then(tmp_path, lambda rank, step: 6000 * (rank == 0 and late(step)))
+    text = finding(found, "rank_jitter")
+    assert "100 % of it they wait for rank 0" in text and text.endswith(said), text
+
+
 @pytest.mark.parametrize("size,groups", [(2, 1), (3, 1), (2, 4)])
 def test_an_exchange_in_small_groups_may_be_no_pipeline(tmp_path, size, groups):
     """In turn one rank of each group comes 3 ms later; then all send to all of the group."""

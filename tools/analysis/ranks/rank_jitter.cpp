@@ -13,6 +13,7 @@
 #include "tools/analysis/findings.h"
 #include "tools/analysis/spread.h"
 #include "tools/analysis/statistics.h"
+#include "tools/analysis/straggler.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -115,9 +116,13 @@ const char* why_ranks_wait(const Report& report, const FewSteps& steps) {
 
 constexpr double kMostOfTimePct = 75;  // of the joint collectives
 
-// For whom ranks wait longest, or that there is none such. By time: who is last by a little each
-// time costs nothing.
-std::string who_is_awaited(const std::vector<RankSpeed>& speeds) {
+struct Awaited {
+  std::string text;  // for whom ranks wait longest, or that there is none such
+  int32_t rank = -1;
+};
+
+// By time: who is last by a little each time costs nothing.
+Awaited who_is_awaited(const std::vector<RankSpeed>& speeds) {
   constexpr double kMorePct = 5;  // than the next one; less is chance
   double sum = 0;
   const RankSpeed* most = &speeds.front();
@@ -130,19 +135,28 @@ std::string who_is_awaited(const std::vector<RankSpeed>& speeds) {
   };
   for (const RankSpeed& each : speeds) {
     if (&each != most && percent(each) > percent(*most) - kMorePct) {
-      return "they wait about as long for several";
+      return {"they wait about as long for several"};
     }
   }
-  return fmt::format("{:.0f} % of it they wait for {}", percent(*most),
-                     most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"));
+  return {fmt::format("{:.0f} % of it they wait for {}", percent(*most),
+                      most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one")),
+          most->rank};
 }
 
-// Of the waits: the part that the verdict has as a straggler's.
-double straggler_pct(const Report& report) {
-  for (const Verdict& verdict : report.verdict) {
-    if (verdict.cause == Cause::straggler) return verdict.share_pct;
+// Of the waits: those for the ranks that the verdict has as stragglers.
+double straggler_pct(const Report& report, double waited_pct) {
+  const bool named = std::any_of(report.verdict.begin(), report.verdict.end(),
+                                 [](const auto& each) { return each.cause == Cause::straggler; });
+  return named ? std::min(waited_pct, awaited_pct(report)) : 0;
+}
+
+// What is known of the rank that is awaited: it is slow again and again. Empty: nothing.
+std::string why_awaited(const Report& report, int32_t rank) {
+  for (const SlowRank& slow : report.slow_ranks) {
+    if (slow.rank != rank || rank < 0 || slow.pattern == SlowPattern::one_off) continue;
+    return "R" + describe(slow).substr(1);
   }
-  return 0;
+  return {};
 }
 
 }  // namespace
@@ -153,15 +167,18 @@ bool one_is_mostly_last(const Report& report) {
 }
 
 void add_rank_jitter(double waited_pct, const WaitsOfSteps& waits, Report& report) {
-  const double straggler = straggler_pct(report);
+  const double straggler = straggler_pct(report, waited_pct);
   const double limit = finding_row(FindingKind::rank_jitter).limit.value;
   if (waited_pct - straggler < limit || report.speeds.empty()) return;
   const FewSteps steps = few_steps(waits, report);
+  const Awaited awaited = who_is_awaited(report.speeds);
+  std::string why = why_awaited(report, awaited.rank);
+  if (why.empty()) why = why_ranks_wait(report, steps);
   add_finding<FindingKind::rank_jitter>(
       report.findings, waited_pct, waited_pct, report.unit(),
       straggler > 0 ? fmt::format("the straggler explains {:.0f} %", straggler)
                     : std::string("no rank is slow in most of them"),
-      who_is_awaited(report.speeds) + describe(steps, report), why_ranks_wait(report, steps));
+      awaited.text + describe(steps, report), why);
 }
 
 }  // namespace gpuprof::analysis
