@@ -172,11 +172,13 @@ std::multiset<std::string> facts_of(const Trace& trace) {
       const Shape& shape = trace.shape(event);
       const EventExtra& extra = process.extra(event);
       const Lane& lane = process.lane(event);
+      // A JSON file says of a kernel which collective it does, too; a dump says it by the call.
+      const bool kernel = shape.kind == Kind::gpu_kernel;
       return fmt::format("{} {} {}-{} of {} on {}/{}/{}/{} {} {:#x} {:#x} {} {} {}x{}x{} {}",
                          kind_name(shape.kind), valid_utf8(trace.text(shape.label)), event.begin,
-                         event.end, trace.text(shape.detail), lane.thread_id, lane.device,
-                         lane.context, lane.stream, extra.bytes, extra.address, extra.address2,
-                         shape.rank_count, shape.flags, shape.grid.x, shape.block.x,
+                         event.end, kernel ? "" : trace.text(shape.detail), lane.thread_id,
+                         lane.device, lane.context, lane.stream, extra.bytes, extra.address,
+                         extra.address2, shape.rank_count, shape.flags, shape.grid.x, shape.block.x,
                          shape.cluster_x, shape.dynamic_shared_bytes);
     };
     for (const Event& event : process.events) {
