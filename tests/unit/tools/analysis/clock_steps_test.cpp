@@ -3,12 +3,12 @@
 // such.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
 
 #include "tests/unit/support/job_model.h"
+#include "tests/unit/support/report_findings.h"
 #include "tools/analysis/found_steps.h"
 #include "tools/analysis/report.h"
 #include "tools/report/report_html.h"
@@ -19,13 +19,9 @@ namespace gpuprof {
 namespace {
 
 using namespace analysis;
+using test::has_finding;
 using test::Job;
 using test::JobModel;
-
-bool has_finding(const Report& report, FindingKind kind) {
-  return std::any_of(report.findings.begin(), report.findings.end(),
-                     [&](const Finding& finding) { return finding.kind == kind; });
-}
 
 // In place of a job's steps: so many stretches of its windows.
 Trace by_clock(Trace trace, size_t stretches) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/support/job_model.h"
+#include "tests/unit/support/report_findings.h"
 #include "tests/unit/support/run_maker.h"
 #include "tools/report/report_json.h"
 
@@ -18,13 +19,9 @@ namespace gpuprof {
 namespace {
 
 using namespace analysis;
+using test::has_finding;
 using test::Job;
 using test::JobModel;
-
-bool has_finding(const Report& report, FindingKind kind) {
-  return std::any_of(report.findings.begin(), report.findings.end(),
-                     [&](const Finding& finding) { return finding.kind == kind; });
-}
 
 TEST(ReportTest, TablesAloneAreThoseOfTheWholeReport) {
   Job job;
