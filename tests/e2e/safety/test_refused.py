@@ -79,6 +79,7 @@ def test_enough_address_space(tmp_path):
     assert harness.info(tmp_path / "out")["files"][0]["events"]["gpu_kernel"] > 0
 
 
+@pytest.mark.skipif(harness.SANITIZER in ("address", "thread"), reason="a sanitizer's runtime needs mappings of its own")
 def test_no_mappings_are_left_when_the_first_window_comes(tmp_path):
     done = harness.run([harness.HAZARDS / "resources", "no_mappings_later"], harness.preloaded(
         GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="skip_first=8,warmup=2,active=5"))
