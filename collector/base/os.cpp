@@ -87,7 +87,7 @@ bool vendor_code_may_map() {
   char text[4096];
   uint64_t most = 0, count = 0;
   if (!read_small_file("/proc/sys/vm/max_map_count", text, sizeof text)) return true;
-  parse_whole(text, most);
+  if (!parse_whole(text, most)) return true;
   const ForkWaitsScope forks_wait;
   const int file = ::open(OwnProcPath("maps").c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return true;

@@ -32,38 +32,36 @@ struct Name {
 constexpr size_t kNamesAtOnce = 4;  // or objects; on the stack of whoever calls dlopen
 
 // Noted under the loader's lock, looked at after: looking names up takes other locks of the loader.
+template <typename Item>
 struct Found {
   size_t skip;
   size_t seen;
   size_t count;
-  Name names[kNamesAtOnce];
+  Item items[kNamesAtOnce];
+
+  bool is_full() const { return seen >= skip && count == kNamesAtOnce; }
+  // Where to note the next object; null: it was there before.
+  Item* next() { return seen++ < skip ? nullptr : &items[count++]; }
 };
 
 int note_name(dl_phdr_info* info, size_t, void* raw) {
-  Found& found = *static_cast<Found*>(raw);
-  if (found.seen >= found.skip && found.count == kNamesAtOnce) return 1;
-  if (found.seen++ < found.skip) return 0;
+  Found<Name>& found = *static_cast<Found<Name>*>(raw);
+  if (found.is_full()) return 1;
+  Name* const out = found.next();
+  if (!out) return 0;
   const char* const name = info->dlpi_name ? info->dlpi_name : "";
-  Name& out = found.names[found.count++];
   const size_t length = std::strlen(name);
   // What has too long a name is opened as nothing.
-  std::memcpy(out.text, length < sizeof out.text ? name : "/",
-              length < sizeof out.text ? length + 1 : 2);
+  std::memcpy(out->text, length < sizeof out->text ? name : "/",
+              length < sizeof out->text ? length + 1 : 2);
   return 0;
 }
 
-// Likewise, where objects stay.
-struct FoundObjects {
-  size_t skip;
-  size_t seen;
-  size_t count;
-  Object objects[kNamesAtOnce];
-};
-
+// Where objects stay.
 int note_object(dl_phdr_info* info, size_t, void* raw) {
-  FoundObjects& found = *static_cast<FoundObjects*>(raw);
-  if (found.seen >= found.skip && found.count == kNamesAtOnce) return 1;
-  if (found.seen++ >= found.skip) found.objects[found.count++] = read_object(*info);
+  Found<Object>& found = *static_cast<Found<Object>*>(raw);
+  if (found.is_full()) return 1;
+  if (Object* const out = found.next()) *out = read_object(*info);
   return 0;
 }
 
@@ -271,29 +269,28 @@ LoadedObjects look_at_loaded(const LoadedObjects& after, const LoadedObjects& up
 
 void each_loaded_since(const LoadedObjects& before, ObjectVisit visit, void* context) {
   const ErrnoGuard keep_errno;
-  Found found;
+  Found<Name> found;
   found.skip = place_now(before, loaded_objects().unloaded);
   bool more = true;
   while (more) {
     found.seen = found.count = 0;
     more = ::dl_iterate_phdr(note_name, &found) != 0;
-    for (size_t i = 0; i < found.count; ++i) visit_by_name(found.names[i], visit, context);
+    for (size_t i = 0; i < found.count; ++i) visit_by_name(found.items[i], visit, context);
     found.skip = found.seen;
   }
 }
 
 void each_loaded_while_opened(ObjectVisit visit, void* context) {
   const ErrnoGuard keep_errno;
-  FoundObjects found;
+  Found<Object> found;
   found.skip = 0;
   bool more = true;
   while (more) {
     found.seen = found.count = 0;
     more = ::dl_iterate_phdr(note_object, &found) != 0;
     for (size_t i = 0; i < found.count; ++i) {
-      const bool own =
-          found.objects[i].contains(reinterpret_cast<void*>(&each_loaded_while_opened));
-      if (!own) visit(found.objects[i], nullptr, context);
+      const bool own = found.items[i].contains(reinterpret_cast<void*>(&each_loaded_while_opened));
+      if (!own) visit(found.items[i], nullptr, context);
     }
     found.skip = found.seen;
   }
