@@ -6,7 +6,7 @@ import harness
 import pytest
 
 COPIES = harness.HAZARDS / "copies"
-LIBRARY = {name: str(COPIES / f"library{name}.so") for name in ("12", "13", "14", "_renamed")}
+LIBRARY = {name: str(COPIES / f"library{name}.so") for name in ("12", "13", "14", "_renamed", "_plain")}
 RUNTIME12, RUNTIME13 = str(COPIES / "libcudart.so.12"), str(COPIES / "libcudart.so.13")
 MODES = {"off": {"GPUPROF_MODE": "off"}, "armed": {"GPUPROF_MODE": "armed"}, "on": {}, "all": {"GPUPROF_SCHEDULE": "all"}}
 RUNTIMES = {
@@ -18,6 +18,7 @@ RUNTIMES = {
     "for_everybody_later": ["all", LIBRARY["12"], "global", RUNTIME13, LIBRARY["13"]],
     "looked_up_then_another": ["look", RUNTIME12, "global", RUNTIME13, LIBRARY["13"]],
     "looked_up_then_both": ["look", RUNTIME12, "all", "global", RUNTIME13, LIBRARY["13"], LIBRARY["12"]],
+    "without_kernels": ["all", LIBRARY["13"], LIBRARY["_plain"], RUNTIME13],  # looked at before the last one is opened
     "renamed": [LIBRARY["_renamed"]],
     "not_known_yet": [LIBRARY["14"]],
     "renamed_beside_another": ["all", LIBRARY["13"], LIBRARY["_renamed"]],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an extension module does with the CUDA runtime that it is linked to; two kernels.
+// What an extension module does with the CUDA runtime that it is linked to; two kernels, or
+// none (NO_KERNELS).
 #include <stddef.h>
 
 void** __cudaRegisterFatBinary(void* binary);
@@ -14,6 +15,12 @@ int cudaLaunchKernel(const void* host, unsigned long long grid_xy, unsigned grid
 int cudaDeviceSynchronize(void);
 int cudaGetLastError(void);
 
+#ifdef NO_KERNELS
+int work(void) {
+  void* memory = NULL;
+  return cudaMalloc(&memory, 2048) | cudaDeviceSynchronize();
+}
+#else
 static void first(void) {}
 static void second(int* unused) { (void)unused; }
 static void** module;
@@ -49,3 +56,4 @@ int work(void) {
   }
   return worst | cudaGetLastError();
 }
+#endif
