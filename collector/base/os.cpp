@@ -83,6 +83,7 @@ uint64_t address_space_left() {
 }
 
 // Counted and not tried: a try takes the last ones from the program's other threads.
+// Where the limit or the list cannot be read, nothing is known to be short.
 bool vendor_code_may_map() {
   char text[4096];
   uint64_t most = 0, count = 0;
